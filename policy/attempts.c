@@ -1,0 +1,49 @@
+#include "policy/moment.h"
+#include "policy/simulate.h"
+#include "policy/strategy.h"
+#include "policy/tidy.h"
+
+void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
+{
+    *s = (struct attempt_search){.graph = graph, .request = request, .best_ns = request->give_up_ns};
+}
+
+bool attempts_try(struct attempt_search *s, struct forward_settings settings)
+{
+    struct item_list items = {0};
+    struct simulation found;
+    uint64_t replay_ns;
+    bool has_plan = s->best_ns != UINT64_MAX;
+    if (s->out_of_memory || (has_plan && (s->is_late || s->request->any_will_do)))
+        return false;
+    settings.cap = s->request->cap;
+    settings.small_bytes = s->request->small_bytes;
+    settings.deadline = has_plan ? s->request->deadline : 0; /* late is better than nothing */
+    /* tidying removes some replays, hence the allowance */
+    settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : s->best_ns + s->best_ns / 8;
+    if (!s->request->may_swap)
+        settings.swap_weight = -1;
+    enum forward_result result = forward_plan(s->graph, &settings, &items, &replay_ns);
+    s->out_of_memory |= result == FORWARD_NO_MEMORY;
+    s->is_late |= now_nanoseconds() > s->request->deadline;
+    if (result != FORWARD_DONE)
+        return false;
+    if (!tidy_plan(s->graph, s->request->cap, &items) ||
+        simulate_plan(s->graph, items.items, items.count, s->request->cap, &found, NULL) != SIMULATION_DONE ||
+        found.added_nanoseconds >= s->best_ns) {
+        items_release(&items);
+        return false;
+    }
+    items_release(&s->best);
+    s->best = items;
+    s->best_ns = found.added_nanoseconds;
+    return true;
+}
+
+enum strategy_result attempts_end(struct attempt_search *s, struct item_list *out)
+{
+    *out = s->best;
+    if (s->out_of_memory)
+        items_release(out);
+    return s->out_of_memory ? STRATEGY_NO_MEMORY : out->items ? STRATEGY_FOUND : STRATEGY_NOTHING;
+}

@@ -1,0 +1,249 @@
+#include "policy/forward.h"
+#include "policy/moment.h"
+#include "policy/pressure.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ITEMS_PER_OPERATION = 64, ITEMS_ALWAYS = 20000, DEADLINE_STRIDE = 64 };
+
+static bool begin(struct forward *f, const struct graph *g, const struct forward_settings *settings)
+{
+    size_t versions = (size_t)g->problem->version_count + 1, operations = (size_t)g->problem->operation_count + 2;
+    *f = (struct forward){.graph = g, .settings = settings};
+    f->locks = calloc(versions, sizeof(uint32_t));
+    f->cursor = malloc(versions * sizeof(uint32_t));
+    f->need_until = calloc(versions, sizeof(uint32_t));
+    f->need_next = malloc(versions * sizeof(uint32_t));
+    f->stamp = calloc(versions, sizeof(uint32_t));
+    f->seen = calloc(versions, sizeof(uint32_t));
+    f->walk = malloc(versions * sizeof(uint32_t) + 4096);
+    f->wake_next = malloc(versions * sizeof(uint32_t));
+    f->wake_head = malloc(operations * sizeof(uint32_t));
+    if (!residency_begin(&f->residency, g, settings->cap) || !f->locks || !f->cursor || !f->need_until ||
+        !f->need_next || !f->stamp || !f->seen || !f->walk || !f->wake_next || !f->wake_head)
+        return false;
+    memset(f->need_next, 0xff, versions * sizeof(uint32_t));
+    memset(f->wake_head, 0xff, operations * sizeof(uint32_t));
+    memcpy(f->cursor, g->reader_first, (versions - 1) * sizeof(uint32_t));
+    for (uint32_t v = 0; v + 1 < versions; v++)
+        f->wake_next[v] = v;
+    return true;
+}
+
+static void end(struct forward *f)
+{
+    residency_end(&f->residency);
+    free(f->locks);
+    free(f->cursor);
+    free(f->need_until);
+    free(f->need_next);
+    free(f->stamp);
+    free(f->seen);
+    free(f->walk);
+    free(f->wake_next);
+    free(f->wake_head);
+    free(f->heap);
+    free(f->frames);
+}
+
+static bool push_frame(struct forward *f, uint32_t operation)
+{
+    const struct graph *g = f->graph;
+    if (f->frame_count == f->frame_capacity) {
+        uint32_t capacity = f->frame_capacity ? f->frame_capacity * 2 : 64;
+        struct frame *frames = realloc(f->frames, sizeof *frames * capacity);
+        if (!frames) {
+            f->out_of_memory = true;
+            return false;
+        }
+        f->frames = frames;
+        f->frame_capacity = capacity;
+    }
+    f->frames[f->frame_count++] = (struct frame){operation, g->need_first[operation]};
+    for (uint32_t k = g->need_first[operation]; k < g->need_first[operation + 1]; k++)
+        f->locks[g->needs[k]]++;
+    return true;
+}
+
+static void pop_frame(struct forward *f)
+{
+    const struct graph *g = f->graph;
+    uint32_t operation = f->frames[--f->frame_count].operation;
+    for (uint32_t k = g->need_first[operation]; k < g->need_first[operation + 1]; k++)
+        if (--f->locks[g->needs[k]] == 0)
+            pressure_offer(f, g->needs[k]);
+}
+
+/* First version, from the frame's cursor on, that the operation needs and that is absent. */
+static uint32_t next_missing(struct forward *f, struct frame *frame)
+{
+    const struct graph *g = f->graph;
+    uint32_t o = frame->operation, reads_end = g->need_first[o] + g->problem->operations[o].read_count;
+    for (; frame->cursor < g->need_first[o + 1]; frame->cursor++) {
+        uint32_t v = g->needs[frame->cursor];
+        if (residency_has(&f->residency, v))
+            continue;
+        if (frame->cursor < reads_end || !residency_has(&f->residency, g->replaced_by[v]))
+            return v;
+    }
+    return POLICY_NONE;
+}
+
+static bool emit(struct forward *f, enum plan_verb verb, uint32_t index)
+{
+    if (!residency_step(&f->residency, (struct plan_item){(uint32_t)verb, index}))
+        return false;
+    if (!items_append(&f->items, verb, index))
+        f->out_of_memory = true;
+    return !f->out_of_memory;
+}
+
+/* A result that is there and will be made anyway needs no second place: drop it before the replay. */
+static bool drop_siblings(struct forward *f, uint32_t operation)
+{
+    const struct policy_problem *p = f->graph->problem;
+    const struct policy_operation *op = &p->operations[operation];
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k];
+        if (residency_has(&f->residency, v) && p->versions[v].bytes && p->versions[v].replaces == POLICY_NONE &&
+            p->versions[v].droppable_from <= f->residency.position && !emit(f, PLAN_DROP, v))
+            return false;
+    }
+    return true;
+}
+
+static bool make_room_for(struct forward *f, uint32_t operation, bool is_replay)
+{
+    uint64_t growth = residency_growth(&f->residency, operation, is_replay);
+    if (f->residency.bytes + growth <= f->settings->cap)
+        return true;
+    if (is_replay) {
+        if (!drop_siblings(f, operation))
+            return false;
+        growth = residency_growth(&f->residency, operation, true);
+    }
+    return pressure_make_room(f, growth);
+}
+
+static void settle_outputs(struct forward *f, uint32_t operation)
+{
+    const struct policy_problem *p = f->graph->problem;
+    const struct policy_operation *op = &p->operations[operation];
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k], old = p->versions[v].replaces;
+        if (old != POLICY_NONE && !residency_has(&f->residency, old))
+            pressure_note_replaced(f, old);
+        pressure_offer(f, v);
+    }
+}
+
+/* Executes the operation of the topmost frame, whose inputs are all there, and removes the frame. */
+static bool finish_frame(struct forward *f)
+{
+    const struct graph *g = f->graph;
+    uint32_t operation = f->frames[f->frame_count - 1].operation;
+    bool is_replay = operation != f->residency.position;
+    if (!make_room_for(f, operation, is_replay) || !emit(f, is_replay ? PLAN_REPLAY : PLAN_RUN, operation))
+        return false;
+    if (is_replay)
+        f->replay_ns += g->problem->operations[operation].nanoseconds;
+    else
+        pressure_wake(f);
+    pop_frame(f);
+    settle_outputs(f, operation);
+    return true;
+}
+
+static enum forward_result failure(const struct forward *f)
+{
+    return f->out_of_memory ? FORWARD_NO_MEMORY : FORWARD_STUCK;
+}
+
+static bool is_worthless(const struct forward *f)
+{
+    uint64_t limit = (uint64_t)f->graph->problem->operation_count * ITEMS_PER_OPERATION + ITEMS_ALWAYS;
+    return f->replay_ns > f->settings->give_up_ns || f->items.count > limit;
+}
+
+static bool fetch(struct forward *f, uint32_t v)
+{
+    const struct graph *g = f->graph;
+    if (f->residency.state[v] & RESIDENCY_ON_HOST)
+        return pressure_make_room(f, g->problem->versions[v].bytes) && emit(f, PLAN_SWAP_IN, v);
+    uint32_t producer = g->problem->versions[v].producer;
+    return producer != POLICY_NONE && g->until[producer] >= f->residency.position && push_frame(f, producer);
+}
+
+/* Runs frames until the stack is as deep as it was: `floor` frames are left. */
+static enum forward_result work_down(struct forward *f, uint32_t floor)
+{
+    while (f->frame_count > floor) {
+        struct frame *top = &f->frames[f->frame_count - 1];
+        uint32_t missing = next_missing(f, top);
+        if (missing == POLICY_NONE) {
+            top->cursor = f->graph->need_first[top->operation];
+            missing = next_missing(f, top);
+        }
+        if (is_worthless(f))
+            return FORWARD_GAVE_UP;
+        if (!(missing == POLICY_NONE ? finish_frame(f) : fetch(f, missing)))
+            return failure(f);
+    }
+    return FORWARD_DONE;
+}
+
+static enum forward_result restore_kept(struct forward *f)
+{
+    const struct policy_problem *p = f->graph->problem;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        f->locks[v] += p->versions[v].is_kept;
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        if (!p->versions[v].is_kept || residency_has(&f->residency, v))
+            continue;
+        if (!fetch(f, v))
+            return failure(f);
+        enum forward_result result = work_down(f, 0);
+        if (result != FORWARD_DONE)
+            return result;
+    }
+    for (uint32_t v = 0; v < p->version_count; v++)
+        if (p->versions[v].is_kept && !residency_has(&f->residency, v))
+            return FORWARD_STUCK; /* rebuilding one took another in place */
+    return FORWARD_DONE;
+}
+
+static enum forward_result walk_iteration(struct forward *f)
+{
+    const struct policy_problem *p = f->graph->problem;
+    if (f->residency.bytes > f->settings->cap)
+        return FORWARD_STUCK;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        pressure_offer(f, v);
+    for (uint32_t o = 0; o < p->operation_count; o++) {
+        if (f->settings->deadline && o % DEADLINE_STRIDE == 0 && now_nanoseconds() > f->settings->deadline)
+            return FORWARD_GAVE_UP;
+        if (!push_frame(f, o))
+            return FORWARD_NO_MEMORY;
+        enum forward_result result = work_down(f, 0);
+        if (result != FORWARD_DONE)
+            return result;
+    }
+    return restore_kept(f);
+}
+
+enum forward_result forward_plan(const struct graph *graph, const struct forward_settings *settings,
+                                 struct item_list *out, uint64_t *replay_ns)
+{
+    struct forward f;
+    enum forward_result result = begin(&f, graph, settings) ? walk_iteration(&f) : FORWARD_NO_MEMORY;
+    if (f.out_of_memory)
+        result = FORWARD_NO_MEMORY;
+    if (replay_ns)
+        *replay_ns = f.replay_ns;
+    if (result == FORWARD_DONE)
+        *out = f.items;
+    else
+        items_release(&f.items);
+    end(&f);
+    return result;
+}

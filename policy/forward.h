@@ -1,0 +1,34 @@
+/* Forward simulation with knowledge of the future: walks through the iteration, drops only under pressure
+ * and lowest score first, and rebuilds on demand. All strategies for general graphs are settings of it.
+ *
+ * Score of a version: dead, wanted by nobody and not held: drop first. Otherwise, while the position is at most
+ * `pivot` and `hold` is given: hold[v] / distance^beta; else (own time + dropped dead ancestors + omega x
+ * dropped ancestors that the program still needs) / bytes / distance^beta. Distance is program time until
+ * the version is needed next, needs of its dropped descendants included.
+ */
+#pragma once
+#include "policy/items.h"
+#include "policy/residency.h"
+
+struct forward_settings {
+    uint64_t cap;
+    const double *hold;        /* per version, or NULL; > 0 holds also what is dead */
+    bool flat_hold;            /* hold alone decides up to the pivot, not distance */
+    uint32_t pivot;
+    double beta, omega;
+    double swap_weight;        /* share of a transfer's time that counts as its cost; < 0: never swap */
+    uint64_t small_bytes;      /* versions up to this size are dropped only when nothing else is left */
+    uint64_t give_up_ns;       /* replayed time at which the attempt is worthless */
+    uint64_t deadline;         /* now_nanoseconds() at which to stop; 0 = none */
+};
+
+enum forward_result {
+    FORWARD_DONE,
+    FORWARD_STUCK,             /* the cap cannot be held with these settings */
+    FORWARD_GAVE_UP,           /* give_up_ns passed, deadline passed, or replaying without end */
+    FORWARD_NO_MEMORY
+};
+
+/* On FORWARD_DONE `out`, which must be empty, holds a whole plan. Otherwise it stays empty. */
+enum forward_result forward_plan(const struct graph *graph, const struct forward_settings *settings,
+                                 struct item_list *out, uint64_t *replay_ns);

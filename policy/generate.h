@@ -1,0 +1,32 @@
+/* Synthetic problems: the shapes of training iterations, and random ones. All deterministic. */
+#pragma once
+#include "policy/builder.h"
+
+/* Forward n steps, loss, backward n steps; the backward of step k reads the output of k - 1 and of k. */
+void generate_chain(struct problem_builder *b, uint32_t steps, uint64_t bytes, uint64_t forward_ns,
+                    uint64_t backward_ns);
+/* The same with random sizes and durations. */
+void generate_random_chain(struct problem_builder *b, uint32_t steps, uint64_t seed);
+
+/* A residual network as an autograd without a caching allocator runs it: per block convolution, BatchNorm,
+ * ReLU, convolution, BatchNorm, addition, ReLU; backward in reverse; SGD with momentum at the end. */
+struct generate_resnet {
+    uint32_t blocks;
+    uint64_t activation_bytes, weight_bytes;
+    uint64_t convolution_ns, pointwise_ns;
+};
+void generate_resnet(struct problem_builder *b, const struct generate_resnet *shape);
+
+/* An unrolled recurrent network: per step two products, gates, cell and hidden state; loss at every step;
+ * weight gradients accumulated in place. */
+void generate_recurrent(struct problem_builder *b, uint32_t steps, uint64_t bytes, uint64_t weight_bytes);
+
+/* Random graphs with everything a problem may have: several outputs, in-place chains, pinned and late
+ * droppable versions, operations that cannot be replayed (or only for a while), kept and swappable versions. */
+struct generate_random {
+    uint32_t operations, inputs;
+    uint32_t max_reads, max_writes, max_bytes, max_ns;
+    uint32_t per_mille_in_place, per_mille_fixed, per_mille_pinned, per_mille_kept, per_mille_swappable;
+    uint64_t seed;
+};
+void generate_random(struct problem_builder *b, const struct generate_random *shape);

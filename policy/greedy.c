@@ -1,0 +1,18 @@
+/* Pure greedy: forward simulation scored by cost, bytes and distance alone. */
+#include "policy/strategy.h"
+
+static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
+                                 struct item_list *out)
+{
+    static const struct {
+        double beta, omega;
+    } settings[] = {{1, 0.5}, {0.5, 0.5}, {1, 1}, {0.5, 1}, {1, 0.1}, {0.5, 0.1}, {2, 0.5}, {0, 0.5}};
+    struct attempt_search search;
+    attempts_begin(&search, graph, request);
+    for (size_t k = 0; k < sizeof settings / sizeof settings[0]; k++)
+        attempts_try(&search, (struct forward_settings){.beta = settings[k].beta, .omega = settings[k].omega,
+                                                        .swap_weight = k % 2 ? 0.3 : 1});
+    return attempts_end(&search, out);
+}
+
+const struct strategy strategy_greedy = {"greedy", make};

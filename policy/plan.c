@@ -1,0 +1,164 @@
+#include "policy/plan.h"
+#include "policy/check.h"
+#include "policy/moment.h"
+#include "policy/strategy.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_DEADLINE_NS = 300000000 };
+
+static const struct strategy *const strategies[] = {
+    &strategy_greedy,
+    &strategy_chen_budget,
+    &strategy_chen_segments,
+};
+
+struct best {
+    struct item_list items;
+    struct simulation found;
+    const char *strategy;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Greatest size such that all versions up to it together make under half a percent of what may be dropped. */
+static uint64_t small_bytes_under(const struct policy_problem *p, uint64_t cap)
+{
+    uint64_t *bytes = malloc(sizeof *bytes * ((size_t)p->version_count + 1)), sum = 0, small = 0;
+    if (!bytes)
+        return 0;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        bytes[v] = p->versions[v].bytes;
+    qsort(bytes, p->version_count, sizeof *bytes, by_bytes);
+    uint64_t room = cap > p->fixed_bytes ? (cap - p->fixed_bytes) / 200 : 0;
+    for (uint32_t k = 0; k < p->version_count && sum + bytes[k] <= room; k++) {
+        sum += bytes[k];
+        small = bytes[k];
+    }
+    free(bytes);
+    return small;
+}
+
+static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
+                                           uint64_t cap, bool any_will_do, struct best *best)
+{
+    uint64_t length = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
+    struct strategy_request request = {.cap = cap, .may_swap = options->may_swap, .any_will_do = any_will_do, .give_up_ns = UINT64_MAX,
+                                       .deadline = now_nanoseconds() + length,
+                                       .small_bytes = small_bytes_under(graph->problem, cap)};
+    graph_undropped_peak(graph, &request.pivot);
+    for (size_t k = 0; k < sizeof strategies / sizeof strategies[0]; k++) {
+        struct item_list items = {0};
+        struct simulation found;
+        if (options->only_strategy && strcmp(options->only_strategy, strategies[k]->name) != 0)
+            continue;
+        enum strategy_result result = strategies[k]->make(graph, &request, &items);
+        if (result == STRATEGY_NO_MEMORY)
+            return result;
+        if (result == STRATEGY_FOUND && check_plan(graph, items.items, items.count, cap, &found, NULL, 0) &&
+            found.added_nanoseconds < request.give_up_ns) {
+            items_release(&best->items);
+            *best = (struct best){items, found, strategies[k]->name};
+            request.give_up_ns = found.added_nanoseconds;
+        } else {
+            items_release(&items);
+        }
+        if (best->items.items && (any_will_do || request.give_up_ns == 0 || now_nanoseconds() > request.deadline))
+            break;
+    }
+    return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;
+}
+
+/* The smallest cap found for which a plan exists, by bisection between what any execution needs and what
+ * an undropped one takes. */
+static uint64_t find_floor(const struct graph *graph, const struct policy_options *options, uint64_t above)
+{
+    uint64_t high = graph_undropped_peak(graph, NULL), low = policy_floor_bytes(graph->problem);
+    if (low <= above)
+        low = above + 1;
+    if (low >= high)
+        return high;
+    uint64_t tolerance = high / 512 + 1;
+    for (uint64_t middle = low; low < high; middle = low + (high - low) / 2) {
+        struct best best = {0};
+        if (high - low < tolerance && middle != low)
+            break;
+        if (run_strategies(graph, options, middle, true, &best) == STRATEGY_FOUND)
+            high = middle;
+        else
+            low = middle + 1;
+        items_release(&best.items);
+    }
+    return high;
+}
+
+static enum policy_status report_infeasible(const struct graph *graph, const struct policy_options *options,
+                                            uint64_t *floor_bytes, char *why, size_t why_bytes)
+{
+    uint64_t found = find_floor(graph, options, options->cap_bytes);
+    if (floor_bytes)
+        *floor_bytes = found;
+    if (why && why_bytes)
+        snprintf(why, why_bytes, "no plan holds a cap of %" PRIu64 " bytes; the smallest that would do is %" PRIu64,
+                 options->cap_bytes, found);
+    return POLICY_INFEASIBLE;
+}
+
+static bool is_known_strategy(const char *name)
+{
+    for (size_t k = 0; k < sizeof strategies / sizeof strategies[0]; k++)
+        if (strcmp(strategies[k]->name, name) == 0)
+            return true;
+    return false;
+}
+
+static enum policy_status make_from_graph(const struct graph *graph, const struct policy_options *options,
+                                          struct plan *out, uint64_t *floor_bytes, char *why, size_t why_bytes)
+{
+    struct best best = {0};
+    enum strategy_result result = run_strategies(graph, options, options->cap_bytes, false, &best);
+    if (result == STRATEGY_NO_MEMORY) {
+        items_release(&best.items);
+        return POLICY_NO_MEMORY;
+    }
+    if (result != STRATEGY_FOUND)
+        return report_infeasible(graph, options, floor_bytes, why, why_bytes);
+    *out = (struct plan){.items = best.items.items,
+                         .item_count = best.items.count,
+                         .peak_bytes = best.found.peak_bytes,
+                         .run_nanoseconds = best.found.run_nanoseconds,
+                         .added_nanoseconds = best.found.added_nanoseconds,
+                         .strategy = best.strategy};
+    return POLICY_OK;
+}
+
+enum policy_status policy_make_plan(const struct policy_problem *problem, const struct policy_options *options,
+                                    struct plan *out, uint64_t *floor_bytes, char *why, size_t why_bytes)
+{
+    struct graph graph;
+    *out = (struct plan){0};
+    if (options->only_strategy && !is_known_strategy(options->only_strategy)) {
+        if (why && why_bytes)
+            snprintf(why, why_bytes, "unknown strategy %s", options->only_strategy);
+        return POLICY_BAD_PROBLEM;
+    }
+    if (!policy_problem_is_valid(problem, why, why_bytes))
+        return POLICY_BAD_PROBLEM;
+    if (!graph_build(&graph, problem))
+        return POLICY_NO_MEMORY;
+    enum policy_status status = make_from_graph(&graph, options, out, floor_bytes, why, why_bytes);
+    graph_release(&graph);
+    return status;
+}
+
+void plan_release(struct plan *plan)
+{
+    free(plan->items);
+    *plan = (struct plan){0};
+}

@@ -1,0 +1,361 @@
+#include "policy/pressure.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32 };
+
+static bool is_absent(const struct forward *f, uint32_t v)
+{
+    return !residency_has(&f->residency, v);
+}
+
+static bool is_on_host(const struct forward *f, uint32_t v)
+{
+    return f->residency.state[v] & RESIDENCY_ON_HOST;
+}
+
+/* Next position at which the program itself needs v, or POLICY_NONE. */
+static uint32_t program_need(struct forward *f, uint32_t v)
+{
+    const struct graph *g = f->graph;
+    uint32_t end = g->reader_first[v + 1];
+    while (f->cursor[v] < end && g->readers[f->cursor[v]] < f->residency.position)
+        f->cursor[v]++;
+    if (f->cursor[v] < end)
+        return g->readers[f->cursor[v]];
+    return g->problem->versions[v].is_kept ? g->problem->operation_count : POLICY_NONE;
+}
+
+struct need {
+    uint32_t next, until; /* POLICY_NONE, 0: not needed any more */
+};
+
+/* Where v will be needed, counting the rebuilding of its dropped descendants. */
+static struct need need_of(struct forward *f, uint32_t v)
+{
+    const struct graph *g = f->graph;
+    const struct policy_problem *p = g->problem;
+    uint32_t position = f->residency.position;
+    struct need need = {program_need(f, v), 0};
+    if (need.next != POLICY_NONE)
+        need.until = g->last_need[v];
+    for (uint32_t k = g->reader_first[v]; k < g->reader_first[v + 1] && g->readers[k] < position; k++) {
+        const struct policy_operation *op = &p->operations[g->readers[k]];
+        for (uint32_t w = 0; w < op->write_count; w++) {
+            uint32_t child = p->writes[op->first_write + w];
+            if (!is_absent(f, child) || is_on_host(f, child) || f->need_until[child] < position)
+                continue;
+            if (f->need_until[child] > need.until)
+                need.until = f->need_until[child];
+            if (f->need_next[child] < need.next)
+                need.next = f->need_next[child];
+        }
+    }
+    if (need.until && need.next != POLICY_NONE && need.next < position)
+        need.next = position;
+    return need;
+}
+
+static uint32_t new_visit(struct forward *f)
+{
+    return ++f->visit;
+}
+
+/* Does v stand among what must be there so that `child` can be rebuilt by its producer? */
+static bool rebuilds_from(const struct graph *g, uint32_t child, uint32_t k, uint32_t producer)
+{
+    uint32_t reads = g->problem->operations[producer].read_count;
+    return k < g->need_first[producer] + reads || g->problem->versions[child].replaces == g->needs[k];
+}
+
+static double rebuild_cost(struct forward *f, uint32_t version)
+{
+    const struct graph *g = f->graph;
+    const struct policy_problem *p = g->problem;
+    uint32_t mark = new_visit(f), count = 0, visited = 0;
+    double cost = 0;
+    f->walk[count++] = version;
+    f->seen[version] = mark;
+    while (count && visited < CLOSURE_LIMIT) {
+        uint32_t v = f->walk[--count], producer = p->versions[v].producer;
+        if (producer == POLICY_NONE)
+            continue;
+        bool is_wanted = v != version && program_need(f, v) != POLICY_NONE;
+        cost += (double)p->operations[producer].nanoseconds * (is_wanted ? f->settings->omega : 1.0);
+        visited++;
+        for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
+            uint32_t u = g->needs[k];
+            if (f->seen[u] == mark || !is_absent(f, u) || is_on_host(f, u) || !rebuilds_from(g, v, k, producer))
+                continue;
+            f->seen[u] = mark;
+            f->walk[count++] = u;
+        }
+    }
+    return cost;
+}
+
+static bool may_swap(const struct forward *f, uint32_t v)
+{
+    const struct policy_problem *p = f->graph->problem;
+    return f->settings->swap_weight >= 0 && p->versions[v].is_swappable && p->out_bytes_per_ns > 0 &&
+           p->in_bytes_per_ns > 0;
+}
+
+static double swap_cost(const struct forward *f, uint32_t v)
+{
+    const struct policy_problem *p = f->graph->problem;
+    double bytes = (double)p->versions[v].bytes;
+    double out = is_on_host(f, v) ? 0 : bytes / p->out_bytes_per_ns;
+    return f->settings->swap_weight * (out + bytes / p->in_bytes_per_ns);
+}
+
+static double raise_to(double base, double exponent)
+{
+    if (exponent == 0)
+        return 1;
+    if (exponent == 0.5)
+        return sqrt(base);
+    return exponent == 1 ? base : pow(base, exponent);
+}
+
+static double score_of(struct forward *f, uint32_t v)
+{
+    const struct graph *g = f->graph;
+    const struct forward_settings *s = f->settings;
+    const struct policy_version *version = &g->problem->versions[v];
+    struct need need = need_of(f, v);
+    bool is_held = s->hold && f->residency.position <= s->pivot, is_flat = is_held && s->flat_hold;
+    bool is_dead = need.until < f->residency.position || need.next == POLICY_NONE;
+    if (is_dead && !(is_held && s->hold[v] > 0))
+        return -1;
+    uint32_t next = is_dead ? g->problem->operation_count : need.next;
+    double distance = is_flat ? 1 : 1 + (double)(g->clock[next] - g->clock[f->residency.position]);
+    double score;
+    if (is_held) {
+        score = s->hold[v];
+    } else {
+        double cost = g->rebuildable_until[v] >= need.until ? rebuild_cost(f, v) : HUGE_VAL;
+        if (may_swap(f, v) && swap_cost(f, v) < cost)
+            cost = swap_cost(f, v);
+        score = cost / (double)version->bytes;
+    }
+    score /= raise_to(distance, s->beta);
+    return version->bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
+}
+
+static void heap_push(struct forward *f, struct pressure_entry entry)
+{
+    if (f->heap_count == f->heap_capacity) {
+        uint32_t capacity = f->heap_capacity ? f->heap_capacity * 2 : 1024;
+        struct pressure_entry *heap = realloc(f->heap, sizeof *heap * capacity);
+        if (!heap) {
+            f->out_of_memory = true;
+            return;
+        }
+        f->heap = heap;
+        f->heap_capacity = capacity;
+    }
+    uint32_t k = f->heap_count++;
+    while (k && f->heap[(k - 1) / 2].score > entry.score) {
+        f->heap[k] = f->heap[(k - 1) / 2];
+        k = (k - 1) / 2;
+    }
+    f->heap[k] = entry;
+}
+
+static struct pressure_entry heap_pop(struct forward *f)
+{
+    struct pressure_entry least = f->heap[0], last = f->heap[--f->heap_count];
+    uint32_t k = 0;
+    for (;;) {
+        uint32_t child = 2 * k + 1;
+        if (child >= f->heap_count)
+            break;
+        if (child + 1 < f->heap_count && f->heap[child + 1].score < f->heap[child].score)
+            child++;
+        if (f->heap[child].score >= last.score)
+            break;
+        f->heap[k] = f->heap[child];
+        k = child;
+    }
+    f->heap[k] = last;
+    return least;
+}
+
+static void wait_until(struct forward *f, uint32_t v, uint32_t position)
+{
+    if (position > f->graph->problem->operation_count || f->wake_next[v] != v)
+        return;
+    f->wake_next[v] = f->wake_head[position];
+    f->wake_head[position] = v;
+}
+
+void pressure_wake(struct forward *f)
+{
+    uint32_t v = f->wake_head[f->residency.position];
+    f->wake_head[f->residency.position] = POLICY_NONE;
+    while (v != POLICY_NONE) {
+        uint32_t next = f->wake_next[v];
+        f->wake_next[v] = v;
+        pressure_offer(f, v);
+        v = next;
+    }
+}
+
+void pressure_offer(struct forward *f, uint32_t v)
+{
+    const struct policy_version *version = &f->graph->problem->versions[v];
+    if (is_absent(f, v) || !version->bytes || version->droppable_from == POLICY_NONE || f->locks[v])
+        return;
+    if (version->droppable_from > f->residency.position) {
+        wait_until(f, v, version->droppable_from);
+        return;
+    }
+    heap_push(f, (struct pressure_entry){score_of(f, v), v, ++f->stamp[v]});
+}
+
+static bool emit(struct forward *f, enum plan_verb verb, uint32_t index)
+{
+    if (!residency_step(&f->residency, (struct plan_item){(uint32_t)verb, index}))
+        return false;
+    if (!items_append(&f->items, verb, index))
+        f->out_of_memory = true;
+    return true;
+}
+
+/* Collects the absent ancestors that v's absence until `until` will need as well; false where one of them
+ * cannot be rebuilt that late. */
+static bool collect_ancestors(struct forward *f, uint32_t version, uint32_t until, uint32_t *count)
+{
+    const struct graph *g = f->graph;
+    uint32_t mark = new_visit(f), head = 0;
+    f->walk[0] = version;
+    f->seen[version] = mark;
+    *count = 1;
+    while (head < *count) {
+        uint32_t v = f->walk[head++], producer = g->problem->versions[v].producer;
+        if (g->rebuildable_until[v] < until)
+            return false;
+        for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
+            uint32_t u = g->needs[k];
+            if (f->seen[u] == mark || !is_absent(f, u) || is_on_host(f, u) || f->need_until[u] >= until ||
+                !rebuilds_from(g, v, k, producer))
+                continue;
+            f->seen[u] = mark;
+            f->walk[(*count)++] = u;
+        }
+    }
+    return true;
+}
+
+static void propagate_next(struct forward *f, uint32_t version, uint32_t next)
+{
+    const struct graph *g = f->graph;
+    uint32_t count = 0, visited = 0;
+    f->need_next[version] = next;
+    f->walk[count++] = version;
+    while (count && visited++ < PROPAGATE_LIMIT) {
+        uint32_t v = f->walk[--count], producer = g->problem->versions[v].producer;
+        for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
+            uint32_t u = g->needs[k];
+            if (!is_absent(f, u) || f->need_next[u] <= next || count >= PROPAGATE_LIMIT ||
+                g->problem->versions[u].producer == POLICY_NONE)
+                continue;
+            f->need_next[u] = next;
+            f->walk[count++] = u;
+        }
+    }
+}
+
+bool pressure_drop(struct forward *f, uint32_t v)
+{
+    struct need need = need_of(f, v);
+    bool is_needed = need.next != POLICY_NONE && need.until >= f->residency.position;
+    uint32_t count = 0;
+    if (!is_needed || is_on_host(f, v)) {
+        f->need_until[v] = is_needed ? need.until : 0;
+        f->need_next[v] = is_needed ? need.next : POLICY_NONE;
+        return emit(f, PLAN_DROP, v);
+    }
+    bool can_rebuild = collect_ancestors(f, v, need.until, &count);
+    bool is_swap = may_swap(f, v) && (!can_rebuild || swap_cost(f, v) < rebuild_cost(f, v));
+    if (is_swap) {
+        f->need_until[v] = need.until;
+        f->need_next[v] = need.next;
+        return emit(f, PLAN_SWAP_OUT, v);
+    }
+    if (!can_rebuild) {
+        wait_until(f, v, need.until + 1);
+        return false;
+    }
+    if (!emit(f, PLAN_DROP, v))
+        return false;
+    collect_ancestors(f, v, need.until, &count); /* rebuild_cost used the same scratch */
+    for (uint32_t k = 0; k < count; k++)
+        f->need_until[f->walk[k]] = need.until;
+    propagate_next(f, v, need.next);
+    return true;
+}
+
+void pressure_note_replaced(struct forward *f, uint32_t v)
+{
+    struct need need = need_of(f, v);
+    f->need_until[v] = need.until;
+    f->need_next[v] = need.next;
+}
+
+static bool fits(const struct forward *f, uint64_t growth)
+{
+    return f->residency.bytes + growth <= f->settings->cap;
+}
+
+/* What waiting frames need may go as well, the oldest frame's first: those look again before they run. */
+static bool drop_waiting(struct forward *f)
+{
+    const struct graph *g = f->graph;
+    if (f->frame_count < 2)
+        return false;
+    uint32_t top = f->frames[f->frame_count - 1].operation;
+    for (uint32_t k = 0; k + 1 < f->frame_count; k++) {
+        uint32_t o = f->frames[k].operation;
+        for (uint32_t n = g->need_first[o]; n < g->need_first[o + 1]; n++) {
+            uint32_t v = g->needs[n], position = f->residency.position;
+            bool is_used = false;
+            for (uint32_t t = g->need_first[top]; t < g->need_first[top + 1]; t++)
+                is_used |= g->needs[t] == v;
+            const struct policy_version *version = &g->problem->versions[v];
+            if (!is_used && !is_absent(f, v) && version->bytes && version->droppable_from <= position &&
+                pressure_drop(f, v))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool drop_least(struct forward *f)
+{
+    uint32_t rescored = 0;
+    while (f->heap_count) {
+        struct pressure_entry entry = heap_pop(f);
+        uint32_t v = entry.version;
+        if (entry.stamp != f->stamp[v] || is_absent(f, v) || f->locks[v])
+            continue;
+        double score = score_of(f, v);
+        if (f->heap_count && score > f->heap[0].score && rescored < RESCORE_LIMIT) {
+            rescored++;
+            heap_push(f, (struct pressure_entry){score, v, ++f->stamp[v]});
+            continue;
+        }
+        if (pressure_drop(f, v))
+            return true;
+    }
+    return false;
+}
+
+bool pressure_make_room(struct forward *f, uint64_t growth)
+{
+    while (!fits(f, growth) && !f->out_of_memory)
+        if (!drop_least(f) && !drop_waiting(f))
+            return false;
+    return !f->out_of_memory;
+}

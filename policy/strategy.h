@@ -1,0 +1,42 @@
+/* The interface of all strategies: one per file, each fills a list of items for a plan under the cap.
+ *
+ * A strategy never has to be right: policy_make_plan simulates and checks what it returns. It must be
+ * deterministic except where the deadline stops it, and must stop soon after the deadline.
+ */
+#pragma once
+#include "policy/forward.h"
+
+struct strategy_request {
+    uint64_t cap;
+    bool may_swap;
+    bool any_will_do;       /* stop at the first plan under the cap */
+    uint32_t pivot;         /* position at which the undropped run holds most */
+    uint64_t give_up_ns;    /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
+    uint64_t deadline;      /* now_nanoseconds() at which to stop */
+    uint64_t small_bytes;   /* versions of this size or less are not worth dropping */
+};
+
+enum strategy_result { STRATEGY_FOUND, STRATEGY_NOTHING, STRATEGY_NO_MEMORY };
+
+struct strategy {
+    const char *name;
+    /* `out` is empty; on STRATEGY_FOUND it holds the best plan that this strategy found. */
+    enum strategy_result (*make)(const struct graph *graph, const struct strategy_request *request,
+                                 struct item_list *out);
+};
+
+extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget;
+
+/* A search over several forward simulations that keeps the best. */
+struct attempt_search {
+    const struct graph *graph;
+    const struct strategy_request *request;
+    struct item_list best;
+    uint64_t best_ns;       /* added time of `best`; give_up_ns while there is none */
+    bool out_of_memory, is_late;
+};
+
+void attempts_begin(struct attempt_search *search, const struct graph *graph, const struct strategy_request *request);
+/* Tries one setting (cap, limits and swapping are filled in here); true when it became the best. */
+bool attempts_try(struct attempt_search *search, struct forward_settings settings);
+enum strategy_result attempts_end(struct attempt_search *search, struct item_list *out);

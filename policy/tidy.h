@@ -1,0 +1,9 @@
+/* Improves a legal plan without searching: removes replays whose results nobody uses, drops everything as
+ * soon as nothing reads it any more, and keeps versions through gaps for which there is room anyway.
+ * Never adds time, never raises the peak above the cap. */
+#pragma once
+#include "policy/items.h"
+#include "policy/residency.h"
+
+/* The plan must be legal under the cap. False when memory ran out; the plan is then unchanged. */
+bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan);
