@@ -1,0 +1,195 @@
+#include "shim/config.h"
+
+#include "shim/say.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct config current = {.may_swap = true, .seed = 1, .log_level = SAY_WARNING};
+
+struct unit {
+    const char *name;
+    uint64_t bytes;
+};
+
+static const struct unit units[] = {
+    {"", 1},
+    {"B", 1},
+    {"KB", 1000},
+    {"MB", 1000000},
+    {"GB", 1000000000},
+    {"TB", 1000000000000},
+    {"K", 1ull << 10},
+    {"M", 1ull << 20},
+    {"G", 1ull << 30},
+    {"T", 1ull << 40},
+    {"KiB", 1ull << 10},
+    {"MiB", 1ull << 20},
+    {"GiB", 1ull << 30},
+    {"TiB", 1ull << 40},
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static const struct unit *find_unit(const char *name)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(units[i].name, name) == 0)
+            return &units[i];
+    return NULL;
+}
+
+bool config_parse_size(const char *text, uint64_t *bytes)
+{
+    if (!is_digit(*text))
+        return false;
+    unsigned __int128 number = 0, scale = 1;
+    for (; is_digit(*text); text++) {
+        number = number * 10 + (unsigned)(*text - '0');
+        if (number >> 63)
+            return false;
+    }
+    if (*text == '.') {
+        if (!is_digit(*++text))
+            return false;
+        for (; is_digit(*text); text++) {
+            if (scale == 1000000000)
+                continue; /* below a byte in any unit that matters */
+            number = number * 10 + (unsigned)(*text - '0');
+            scale *= 10;
+        }
+    }
+    const struct unit *unit = find_unit(text);
+    if (unit == NULL)
+        return false;
+    unsigned __int128 product = number * unit->bytes / scale;
+    if (product == 0 || product >> 63)
+        return false;
+    *bytes = (uint64_t)product;
+    return true;
+}
+
+static bool parse_flag(const char *text, bool *flag)
+{
+    if ((text[0] != '0' && text[0] != '1') || text[1] != 0)
+        return false;
+    *flag = text[0] == '1';
+    return true;
+}
+
+static bool parse_number(const char *text, uint64_t *number)
+{
+    uint64_t value = 0;
+    if (*text == 0)
+        return false;
+    for (; is_digit(*text); text++)
+        if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    *number = value;
+    return *text == 0;
+}
+
+static bool parse_word(const char *text, const char *const *words, int *index)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0) {
+            *index = i;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_path(const char *text, const char **path)
+{
+    *path = text;
+    return *text != 0;
+}
+
+/* One variable: false if it is malformed, with *why set. */
+static bool parse_variable(struct config *config, const char *name, const char *value, const char **why)
+{
+    static const char *const levels[] = {"quiet", "error", "warning", "info", "debug", NULL};
+    static const char *const modes[] = {"always", "sample", NULL};
+    int word = 0;
+    bool is_good = true;
+    if (strcmp(name, "CAP") == 0) {
+        *why = "a size such as 7GiB, 500MiB or 1.5GB";
+        is_good = config_parse_size(value, &config->cap_bytes);
+    } else if (strcmp(name, "SWAP") == 0) {
+        *why = "0 or 1";
+        is_good = parse_flag(value, &config->may_swap);
+    } else if (strcmp(name, "STRICT") == 0) {
+        *why = "0 or 1";
+        is_good = parse_flag(value, &config->is_strict);
+    } else if (strcmp(name, "VERIFY") == 0) {
+        *why = "always or sample";
+        is_good = parse_word(value, modes, &word);
+        config->verify_mode = (enum verify_mode)word;
+    } else if (strcmp(name, "LOG") == 0) {
+        *why = "quiet, error, warning, info or debug";
+        is_good = parse_word(value, levels, &word);
+        config->log_level = is_good ? word : config->log_level;
+    } else if (strcmp(name, "TRACE") == 0) {
+        *why = "the name of a file";
+        is_good = parse_path(value, &config->trace_path);
+    } else if (strcmp(name, "STATS") == 0) {
+        *why = "the name of a file";
+        is_good = parse_path(value, &config->stats_path);
+    } else if (strcmp(name, "MARKER") == 0) {
+        *why = "the name of a kernel";
+        is_good = parse_path(value, &config->marker);
+    } else if (strcmp(name, "SEED") == 0) {
+        *why = "a whole number";
+        is_good = parse_number(value, &config->seed);
+    }
+    return is_good;
+}
+
+bool config_parse(char *const *environment, struct config *out, const char **name, const char **why)
+{
+    static const char prefix[] = "REPRISE_";
+    static char at_fault[32];
+    *out = (struct config){.may_swap = true, .seed = 1, .log_level = SAY_WARNING};
+    for (; environment && *environment; environment++) {
+        const char *equals = strchr(*environment, '=');
+        if (strncmp(*environment, prefix, sizeof prefix - 1) != 0 || equals == NULL)
+            continue;
+        char variable[24] = {0};
+        size_t length = (size_t)(equals - *environment) - (sizeof prefix - 1);
+        if (length >= sizeof variable)
+            continue;
+        memcpy(variable, *environment + sizeof prefix - 1, length);
+        if (!parse_variable(out, variable, equals + 1, why)) {
+            say_format(at_fault, sizeof at_fault, "%s%s", prefix, variable);
+            *name = at_fault;
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct config *config(void)
+{
+    return &current;
+}
+
+/* Reads the environment only: no driver call belongs here. */
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *name = NULL, *why = NULL;
+    struct config parsed;
+    if (!config_parse(environ, &parsed, &name, &why)) {
+        const char *value = "";
+        for (char **entry = environ; *entry; entry++)
+            if (strncmp(*entry, name, strlen(name)) == 0 && (*entry)[strlen(name)] == '=')
+                value = *entry + strlen(name) + 1;
+        current.log_level = SAY_ERROR;
+        say(SAY_ERROR, "%s=%s is malformed: it should be %s", name, value, why);
+        _exit(2);
+    }
+    current = parsed;
+}

@@ -1,0 +1,669 @@
+#include "shim/engine.h"
+
+#include "shim/config.h"
+#include "shim/driver.h"
+#include "shim/follow.h"
+#include "shim/hidden.h"
+#include "shim/iterate.h"
+#include "shim/proof.h"
+#include "shim/proven.h"
+#include "shim/reside.h"
+#include "shim/say.h"
+#include "shim/stats.h"
+#include "shim/swap.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "shim/inside.h"
+
+#define STOPPED_STATUS 3
+
+/* The turn: decisions and submissions happen in one order. It is held while work is submitted (README, decision
+ * "the turn"), never while the program itself waits for the device. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    bool is_open, has_failed, is_finished;
+    CUcontext context;
+    CUdevice device;
+    bool is_pressed;            /* memory was short once: residency is managed */
+    uint32_t lane;              /* stream number of the main lane; STREAMS_NONE: not known yet */
+    uint64_t submissions;
+    bool has_said_oom;
+} state = { .lane = STREAMS_NONE };
+
+static void turn_take(void)
+{
+    pthread_mutex_lock(&turn);
+}
+
+static void turn_give(void)
+{
+    pthread_mutex_unlock(&turn);
+}
+
+bool engine_is_on(void)
+{
+    return config()->cap_bytes != 0 || config()->stats_path != NULL || config()->trace_path != NULL;
+}
+
+/* ---- opening ---- */
+
+static uint32_t default_stream(void)
+{
+    return state.lane != STREAMS_NONE ? state.lane : streams_number(CU_STREAM_LEGACY);
+}
+
+static bool open_engine(void)
+{
+    if (state.is_open || state.has_failed) {
+        return state.is_open;
+    }
+    if (driver.cuCtxGetCurrent(&state.context) != CUDA_SUCCESS || state.context == NULL ||
+        driver.cuCtxGetDevice(&state.device) != CUDA_SUCCESS) {
+        return false;
+    }
+    state.is_open = frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() &&
+                    iterate_open() && (config()->cap_bytes == 0 || proof_open(streams_number(CU_STREAM_LEGACY)));
+    stats_open();
+    state.has_failed = !state.is_open;
+    if (state.has_failed) {
+        say(SAY_ERROR, "cannot hold a cap on this device: stopped before the program takes memory");
+        _exit(STOPPED_STATUS);
+    }
+    return state.is_open;
+}
+
+/* Memory of other devices is not ours to hold: said once, and left to the driver. */
+static bool is_our_device(void)
+{
+    static bool has_said;
+    CUdevice device;
+    if (driver.cuCtxGetDevice(&device) != CUDA_SUCCESS || device == state.device) {
+        return true;
+    }
+    if (!has_said) {
+        say(SAY_WARNING, "device %d is not held under the cap: only the first device used is", (int)device);
+        has_said = true;
+    }
+    return false;
+}
+
+void engine_arena(CUdeviceptr *begin, CUdeviceptr *end)
+{
+    frames_arena(begin, end);
+}
+
+bool engine_owns(CUdeviceptr address)
+{
+    CUdeviceptr begin, end;
+    frames_arena(&begin, &end);
+    return address >= begin && address < end;
+}
+
+/* ---- out of memory ---- */
+
+static const char *operation_name(const struct operation *operation)
+{
+    static const char *const directions[] = { "a copy to the device", "a copy to the host", "a copy on the device" };
+    if (operation->kind == OPERATION_LAUNCH) {
+        return operation->facts->name;
+    }
+    if (operation->kind == OPERATION_SET) {
+        return "a memset";
+    }
+    return directions[((const struct copy_arguments *)(const void *)operation->arguments)->direction];
+}
+
+static void say_out_of_memory(const char *what, uint64_t needed, uint64_t elsewhere)
+{
+    struct frames_counts frames = frames_count();
+    uint64_t charged = (uint64_t)frames.charged_frames * frames.frame_bytes;
+    uint64_t smallest = needed + elsewhere + charged;
+    if (iterate_floor_bytes() > smallest) {
+        smallest = iterate_floor_bytes();
+    }
+    stats_out_of_memory();
+    if (!state.has_said_oom) {
+        say(SAY_ERROR, "out of memory: %s needs %llu bytes beside %llu that must stay, under a cap of %llu; the "
+            "smallest cap that would do for it is %llu bytes",
+            what, (unsigned long long)needed, (unsigned long long)(elsewhere + charged),
+            (unsigned long long)frames.cap_frames * frames.frame_bytes, (unsigned long long)smallest);
+        state.has_said_oom = true;
+    }
+}
+
+static CUresult refuse_operation(const struct operation *operation, const struct touches *touches)
+{
+    uint64_t needed = 0, frame = frames_count().frame_bytes, locked = reside_unmovable_bytes();
+    for (uint32_t i = 0; i < touches->count; i++) {
+        const struct allocation *allocation = space_get(touches->items[i].allocation);
+        const struct place *home = space_place(allocation->home);
+        uint64_t bytes = (uint64_t)home->page_count * frame;
+        needed += bytes;
+        locked -= home->is_resident && bytes <= locked ? bytes : 0;
+    }
+    say_out_of_memory(operation_name(operation), needed, locked);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- allocations ---- */
+
+CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
+{
+    turn_take();
+    CUresult result = CUDA_ERROR_NOT_INITIALIZED;
+    if (!open_engine()) {
+        turn_give();
+        return driver.cuMemAlloc_v2(out, bytes);
+    }
+    if (!is_our_device() || bytes == 0) {
+        turn_give();
+        return driver.cuMemAlloc_v2(out, bytes);
+    }
+    struct frames_counts frames = frames_count();
+    uint64_t unmovable = reside_unmovable_bytes(), footprint = space_allocation_footprint(bytes);
+    uint64_t cap = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes;
+    uint32_t number = stream == NULL ? default_stream() : streams_number(stream);
+    uint32_t index = SPACE_NONE;
+    if (footprint + unmovable <= cap) {
+        index = space_allocate(bytes, number, &result);
+        if (index == SPACE_NONE && space_is_small(bytes) && reside_make_room(1, number)) {
+            index = space_allocate(bytes, number, &result);
+        }
+    }
+    if (index == SPACE_NONE) {
+        say_out_of_memory("an allocation", bytes, unmovable);
+        turn_give();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct allocation *allocation = space_get(index);
+    learn_allocated(allocation);
+    stats_demand(space_live_bytes());
+    *out = allocation->base;
+    turn_give();
+    return CUDA_SUCCESS;
+}
+
+/* Others than those we saw may have used a pinned allocation: wait for all of them, as cuMemFree promises. */
+static void wait_for_unseen_users(CUdeviceptr address)
+{
+    turn_take();
+    uint32_t index = space_find(address);
+    bool is_pinned = index != SPACE_NONE && space_get(index)->is_pinned;
+    turn_give();
+    if (is_pinned) {
+        driver.cuCtxSynchronize();
+    }
+}
+
+CUresult engine_free(CUdeviceptr address, CUstream stream, bool *is_ours)
+{
+    *is_ours = engine_owns(address);
+    if (!*is_ours) {
+        return CUDA_SUCCESS;
+    }
+    wait_for_unseen_users(address);
+    turn_take();
+    uint32_t index = space_find(address);
+    if (index == SPACE_NONE || space_get(index)->base != address) {
+        turn_give();
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct allocation *allocation = space_get(index);
+    if (stream != NULL) {
+        last_use_note(&space_place(allocation->home)->last, streams_number(stream));
+    }
+    learn_freed(allocation);
+    hidden_forget(allocation);
+    if (allocation->host != NULL) {
+        swap_release(allocation->host);
+    }
+    bool is_kept = follow_free(allocation);
+    uint32_t place = space_end(index);
+    if (!is_kept) {
+        space_give_place(place);
+    }
+    turn_give();
+    return CUDA_SUCCESS;
+}
+
+bool engine_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes)
+{
+    if (!engine_owns(address)) {
+        return false;
+    }
+    turn_take();
+    uint32_t index = space_find(address);
+    if (index != SPACE_NONE) {
+        *base = space_get(index)->base;
+        *bytes = space_get(index)->bytes;
+    }
+    turn_give();
+    return index != SPACE_NONE;
+}
+
+/* ---- what an operation touches ---- */
+
+static bool has_bit(const uint64_t *words, uint32_t where)
+{
+    uint32_t word = where / 8;
+    return word >= 512 || (words[word / 64] >> (word % 64) & 1);
+}
+
+static void judge_launch(const struct function_facts *facts, const struct use *use, struct touch *touch)
+{
+    touch->is_stored |= facts->is_readable && has_bit(facts->stored_words, use->where);
+    touch->is_loaded |= !facts->is_readable || has_bit(facts->loaded_words, use->where);
+}
+
+static void judge_copy(const struct copy_arguments *copy, const struct use *use, struct allocation *allocation,
+                       struct touch *touch)
+{
+    touch->is_exact = true;
+    if (use->where == offsetof(struct copy_arguments, destination)) {
+        touch->is_stored = true;
+        touch->is_full_write = use->address == allocation->base && copy->bytes >= allocation->bytes;
+        touch->is_loaded |= !touch->is_full_write;
+    } else {
+        touch->is_loaded = true;
+        touch->is_full_write = false;
+    }
+}
+
+static void judge_set(const struct set_arguments *set, const struct use *use, struct allocation *allocation,
+                      struct touch *touch)
+{
+    uint64_t row = set->width * set->element_bytes;
+    bool is_one_run = set->height <= 1 || set->pitch == row;
+    touch->is_exact = touch->is_stored = true;
+    touch->is_full_write = use->address == allocation->base && is_one_run &&
+                           row * (set->height == 0 ? 1 : set->height) >= allocation->bytes;
+    touch->is_loaded = !touch->is_full_write;
+}
+
+static void find_touches(const struct operation *operation, struct touches *touches)
+{
+    touches->count = 0;
+    touches->is_overfull = false;
+    state.submissions++;
+    for (uint32_t i = 0; i < operation->use_count; i++) {
+        const struct use *use = &operation->uses[i];
+        uint32_t index = space_find(use->address);
+        touches->of_use[i] = SCRIPT_NONE;
+        if (index == SPACE_NONE) {
+            continue;
+        }
+        struct allocation *allocation = space_get(index);
+        if (allocation->stamp != state.submissions) {
+            if (touches->count == TOUCHES_MAX) {
+                touches->is_overfull = true;
+                continue;
+            }
+            allocation->stamp = state.submissions;
+            allocation->stamp_touch = touches->count;
+            touches->items[touches->count++] = (struct touch){ .allocation = index, .was_fresh = allocation->is_fresh };
+        }
+        struct touch *touch = &touches->items[allocation->stamp_touch];
+        touches->of_use[i] = allocation->stamp_touch;
+        if (operation->kind == OPERATION_LAUNCH) {
+            judge_launch(operation->facts, use, touch);
+        } else if (operation->kind == OPERATION_COPY) {
+            judge_copy((const void *)operation->arguments, use, allocation, touch);
+        } else {
+            judge_set((const void *)operation->arguments, use, allocation, touch);
+        }
+    }
+}
+
+static uint64_t full_signature(const struct operation *operation, const struct touches *touches)
+{
+    uint64_t hash = launch_signature(operation);
+    for (uint32_t i = 0; i < operation->use_count; i++) {
+        if (touches->of_use[i] != SCRIPT_NONE) {
+            const struct allocation *allocation = space_get(touches->items[touches->of_use[i]].allocation);
+            hash = (hash ^ allocation->bytes) * 0x9e3779b97f4a7c15ull;
+            hash = (hash ^ (operation->uses[i].address - allocation->base) ^ (uint64_t)operation->uses[i].where << 48) *
+                   0xd6e8feb86659fd93ull;
+            hash ^= hash >> 29;
+        }
+    }
+    return hash;
+}
+
+/* ---- submitting ---- */
+
+static void note_uses(const struct touches *touches, uint32_t stream)
+{
+    for (uint32_t i = 0; i < touches->count; i++) {
+        struct allocation *allocation = space_get(touches->items[i].allocation);
+        last_use_note(&space_place(allocation->home)->last, stream);
+        allocation->is_fresh = false;
+    }
+}
+
+/* Everything is in frames, or can be without moving anything. */
+static bool all_fits(const struct touches *touches, uint32_t stream)
+{
+    for (uint32_t i = 0; i < touches->count; i++) {
+        struct allocation *allocation = space_get(touches->items[i].allocation);
+        struct place *home = space_place(allocation->home);
+        CUresult result;
+        if (allocation->host != NULL || (!home->is_resident && !frames_acquire(home, stream, &result))) {
+            return false;
+        }
+        if (home->page_count > 0) {
+            space_touch(allocation);
+        }
+    }
+    return true;
+}
+
+static void lock_all(const struct touches *touches, bool is_locked)
+{
+    for (uint32_t i = 0; i < touches->count; i++) {
+        struct allocation *allocation = space_get(touches->items[i].allocation);
+        allocation->locks = is_locked ? allocation->locks + 1 : allocation->locks - 1;
+    }
+}
+
+static bool bring_in_all(const struct touches *touches, uint32_t stream, CUresult *result)
+{
+    for (uint32_t i = 0; i < touches->count; i++) {
+        struct allocation *allocation = space_get(touches->items[i].allocation);
+        if (!reside_content(allocation, stream, result)) {
+            return false;
+        }
+        streams_order(space_place(allocation->home)->last.streams, stream);
+        if (allocation->is_fresh && learn_is_on() && space_place(allocation->home)->page_count > 0) {
+            proof_fill(allocation->base, allocation->bytes, stream);
+            last_use_note(&space_place(allocation->home)->last, stream);
+        }
+    }
+    return true;
+}
+
+static void scan_written(const struct operation *operation, const struct touches *touches, uint32_t stream)
+{
+    if (operation->kind != OPERATION_LAUNCH) {
+        return;
+    }
+    for (uint32_t i = 0; i < touches->count; i++) {
+        if (touches->items[i].is_stored || !operation->facts->is_readable) {
+            hidden_scan_device(space_get(touches->items[i].allocation), stream);
+        }
+    }
+}
+
+/* Residency on demand, with everything recorded that a plan will need. */
+static CUresult submit_managed(struct operation *operation, uint64_t signature, struct touches *touches,
+                               uint32_t stream, bool is_main)
+{
+    CUresult result = CUDA_SUCCESS;
+    hidden_close(touches);
+    lock_all(touches, true);
+    if (!bring_in_all(touches, stream, &result)) {
+        result = result == CUDA_ERROR_OUT_OF_MEMORY ? refuse_operation(operation, touches) : result;
+        lock_all(touches, false);
+        return result;
+    }
+    uint32_t record = is_main && learn_is_on() ? learn_before(operation, signature, touches, stream) : SCRIPT_NONE;
+    result = operation->forward(operation->call);
+    streams_submitted(stream);
+    note_uses(touches, stream);
+    learn_after(record, touches, stream);
+    scan_written(operation, touches, stream);
+    note_uses(touches, stream);
+    lock_all(touches, false);
+    return result;
+}
+
+static void press(uint32_t stream)
+{
+    if (!state.is_pressed) {
+        state.is_pressed = true;
+        iterate_record(stream);
+    }
+}
+
+static CUresult submit_free(struct operation *operation, uint64_t signature, struct touches *touches, uint32_t stream,
+                            bool is_main)
+{
+    bool is_recorded = state.is_pressed || config()->trace_path != NULL;
+    if (!is_recorded && all_fits(touches, stream)) {
+        for (uint32_t i = 0; i < touches->count; i++) {
+            streams_order(space_place(space_get(touches->items[i].allocation)->home)->last.streams, stream);
+        }
+        CUresult result = operation->forward(operation->call);
+        streams_submitted(stream);
+        note_uses(touches, stream);
+        return result;
+    }
+    press(stream);
+    return submit_managed(operation, signature, touches, stream, is_main);
+}
+
+static void mark_foreign(const struct touches *touches)
+{
+    for (uint32_t i = 0; i < touches->count; i++) {
+        space_get(touches->items[i].allocation)->is_foreign = true;
+    }
+}
+
+/* A launch under capture runs later, and again and again: all it touches stays where it is. */
+static CUresult submit_captured(struct operation *operation, const struct touches *touches, uint32_t stream)
+{
+    CUresult result = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < touches->count; i++) {
+        struct allocation *allocation = space_get(touches->items[i].allocation);
+        if (!reside_content(allocation, default_stream(), &result)) {
+            return refuse_operation(operation, touches);
+        }
+        hidden_note(NULL, allocation, "a graph uses it");
+        allocation->is_fresh = false;
+    }
+    (void)stream;
+    return operation->forward(operation->call);
+}
+
+static CUresult submit(struct operation *operation, struct touches *touches)
+{
+    uint32_t stream = streams_number(operation->stream);
+    find_touches(operation, touches);
+    if (operation->is_captured) {
+        return submit_captured(operation, touches, stream);
+    }
+    if (operation->kind == OPERATION_LAUNCH) {
+        stats_launched();
+        state.lane = state.lane == STREAMS_NONE ? stream : state.lane;
+    }
+    bool is_main = state.lane == STREAMS_NONE || stream == state.lane;
+    uint64_t signature = 0;
+    if (is_main) {
+        signature = full_signature(operation, touches);
+        iterate_arrived(signature, stream);
+    } else {
+        mark_foreign(touches);
+    }
+    if (follow_is_on() && is_main) {
+        CUresult result;
+        if (follow_operation(operation, signature, touches, stream, &result)) {
+            return result;
+        }
+        iterate_left(stream);
+    }
+    return submit_free(operation, signature, touches, stream, is_main);
+}
+
+static bool is_blocking_copy(const struct operation *operation)
+{
+    return operation->kind == OPERATION_COPY &&
+           ((const struct copy_arguments *)(const void *)operation->arguments)->is_synchronous != 0 &&
+           ((const struct copy_arguments *)(const void *)operation->arguments)->direction == COPY_DEVICE_TO_HOST;
+}
+
+CUresult engine_submit(struct operation *operation)
+{
+    static struct touches touches; /* guarded by the turn */
+    bool is_blocking = is_blocking_copy(operation);
+    if (is_blocking && !operation->is_captured) {
+        driver.cuStreamSynchronize(operation->stream); /* the program waits here: not with the turn in hand */
+    }
+    turn_take();
+    CUresult result = state.is_open ? submit(operation, &touches) : operation->forward(operation->call);
+    if (is_blocking && state.is_open) {
+        proven_look(follow_script());
+    }
+    turn_give();
+    return result;
+}
+
+/* ---- pins, pointers, charges ---- */
+
+CUresult engine_pin(CUdeviceptr address, const char *reason)
+{
+    if (!engine_owns(address)) {
+        return CUDA_SUCCESS;
+    }
+    turn_take();
+    CUresult result = CUDA_SUCCESS;
+    uint32_t index = space_find(address);
+    if (index != SPACE_NONE) {
+        struct allocation *allocation = space_get(index);
+        if (follow_is_on() && (!allocation->is_pinned || allocation->is_dropped)) {
+            follow_leave();
+            iterate_left(default_stream());
+        }
+        if (!reside_content(allocation, default_stream(), &result)) {
+            say_out_of_memory("memory that must stay", allocation->bytes, reside_unmovable_bytes());
+        } else {
+            hidden_note(NULL, allocation, reason);
+            allocation->is_foreign = true;
+            allocation->is_fresh = false;
+        }
+    }
+    turn_give();
+    return result;
+}
+
+CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination)
+{
+    if (!state.is_open || bytes < 8) {
+        return CUDA_SUCCESS;
+    }
+    turn_take();
+    hidden_scan_host(host, bytes, destination);
+    turn_give();
+    return CUDA_SUCCESS;
+}
+
+static uint32_t frames_for(size_t bytes)
+{
+    uint64_t frame = frames_count().frame_bytes;
+    return (uint32_t)((bytes + frame - 1) / frame);
+}
+
+CUresult engine_charge(size_t bytes, const char *what)
+{
+    turn_take();
+    CUresult result = CUDA_SUCCESS;
+    if (open_engine()) {
+        uint32_t count = frames_for(bytes);
+        if (frames_available() < count) {
+            if (follow_is_on()) {
+                follow_leave();
+                iterate_left(default_stream());
+            }
+            press(default_stream());
+        }
+        if (!reside_make_room(count, default_stream()) || !frames_charge(count)) {
+            say_out_of_memory(what, bytes, reside_unmovable_bytes());
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    turn_give();
+    return result;
+}
+
+void engine_refund(size_t bytes)
+{
+    turn_take();
+    if (state.is_open) {
+        frames_refund(frames_for(bytes));
+    }
+    turn_give();
+}
+
+/* ---- seeing results ---- */
+
+void engine_before_sync(CUstream stream)
+{
+    (void)stream;               /* comparisons are enqueued right behind every rebuild */
+}
+
+CUresult engine_after_sync(CUresult result)
+{
+    if (state.is_open) {
+        turn_take();
+        proven_look(follow_script());
+        turn_give();
+    }
+    return result;
+}
+
+void engine_stream_destroyed(CUstream stream)
+{
+    turn_take();
+    if (state.is_open) {
+        streams_forget(stream);
+    }
+    turn_give();
+}
+
+void engine_context_destroyed(CUcontext context)
+{
+    if (state.is_open && context == state.context) {
+        engine_finish();
+    }
+}
+
+bool engine_memory_info(size_t *free_bytes, size_t *total_bytes)
+{
+    if (config()->cap_bytes == 0) {
+        return false;
+    }
+    turn_take();
+    bool is_open = open_engine();
+    if (is_open) {
+        struct frames_counts frames = frames_count();
+        uint64_t cap = (uint64_t)frames.cap_frames * frames.frame_bytes;
+        uint64_t available = (uint64_t)frames_available() * frames.frame_bytes;
+        if (free_bytes != NULL) {
+            *free_bytes = available;
+        }
+        if (total_bytes != NULL) {
+            *total_bytes = cap;
+        }
+    }
+    turn_give();
+    return is_open;
+}
+
+void engine_finish(void)
+{
+    if (state.is_finished) {
+        return;
+    }
+    state.is_finished = true;
+    if (state.is_open) {
+        iterate_finish();
+    }
+    stats_write(config()->stats_path);
+}
+
+void engine_stop(void)
+{
+    engine_finish();
+    _exit(STOPPED_STATUS);
+}

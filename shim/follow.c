@@ -1,0 +1,530 @@
+#include "shim/follow.h"
+
+#include "shim/config.h"
+#include "shim/driver.h"
+#include "shim/engine.h"
+#include "shim/live.h"
+#include "shim/proof.h"
+#include "shim/proven.h"
+#include "shim/say.h"
+#include "shim/store.h"
+#include "shim/swap.h"
+
+#include "shim/inside.h"
+
+#define MAX_VERSIONS (1u << 22)
+#define MAX_OPERATIONS (1u << 20)
+#define ARGUMENT_BYTES (2ull << 30)
+
+static struct {
+    struct live live;
+    struct bump arguments;
+    bool is_on;
+    struct follow_counts counts;
+    const char *trouble;
+} state;
+
+static bool reserve(struct live *live)
+{
+    if (live->versions != NULL) {
+        return true;
+    }
+    live->slots = store_reserve(sizeof *live->slots * MAX_VERSIONS, "slots");
+    live->operations = store_reserve(sizeof *live->operations * MAX_OPERATIONS, "operations in hand");
+    live->versions = store_reserve(sizeof *live->versions * MAX_VERSIONS, "versions");
+    return bump_open(&state.arguments, ARGUMENT_BYTES, "arguments") && live->slots != NULL &&
+           live->operations != NULL && live->versions != NULL;
+}
+
+void follow_install(const struct script *script, bool is_probation, bool keeps_copies)
+{
+    CHECK(!state.is_on);
+    state.live.script = script != NULL && reserve(&state.live) ? script : NULL;
+    state.live.is_probation = is_probation;
+    state.live.keeps_copies = keeps_copies;
+    state.live.random = config()->seed;
+}
+
+void follow_end_probation(void)
+{
+    state.live.is_probation = false;
+}
+
+const struct script *follow_script(void)
+{
+    return state.live.script;
+}
+
+bool follow_is_on(void)
+{
+    return state.is_on;
+}
+
+bool follow_is_complete(void)
+{
+    return state.is_on && state.live.next_operation == state.live.script->operation_count;
+}
+
+struct follow_counts follow_count(void)
+{
+    return state.counts;
+}
+
+const char *follow_trouble(void)
+{
+    return state.trouble;
+}
+
+bool follow_matches_start(uint64_t signature)
+{
+    const struct script *script = state.live.script;
+    return script != NULL && !state.is_on && script->operations[0].signature == signature &&
+           script->start_signature == space_live_signature();
+}
+
+/* ---- beginning ---- */
+
+static void reset(struct live *live, uint32_t stream)
+{
+    const struct script *script = live->script;
+    for (uint32_t i = 0; i < script->slot_count; i++) {
+        live->slots[i] = (struct live_slot){ SCRIPT_NONE, SCRIPT_NONE, SCRIPT_NONE, false };
+    }
+    for (uint32_t i = 0; i < script->version_count; i++) {
+        live->versions[i] = (struct live_version){ .place = SCRIPT_NONE };
+    }
+    for (uint32_t i = 0; i < script->operation_count; i++) {
+        live->operations[i].is_kept = false;
+    }
+    bump_reset(&state.arguments);
+    live->next_operation = live->next_item = 0;
+    live->stream = stream;
+    live->is_restoring = false;
+    live->trouble = NULL;
+}
+
+/* What is given keeps its identity from iteration to iteration where it can. */
+static void bind_given(struct live *live)
+{
+    for (uint32_t i = 0; i < live->script->slot_count; i++) {
+        const struct script_slot *slot = &live->script->slots[i];
+        if (slot->kind != SLOT_GIVEN || slot->ends != SCRIPT_NONE) {
+            continue;
+        }
+        struct allocation *allocation = space_get(slot->allocation);
+        if (allocation->is_live && allocation->serial == slot->serial && allocation->slot == SPACE_NONE) {
+            live->slots[i].allocation = slot->allocation;
+            live->slots[i].was_bound = true;
+            allocation->slot = i;
+        }
+    }
+}
+
+static bool bring_in_given(uint32_t stream)
+{
+    for (uint32_t i = 0; i < space_count(); i++) {
+        struct allocation *allocation = space_get(i);
+        CUresult result;
+        if (allocation->is_live && allocation->host != NULL && !reside_content(allocation, stream, &result)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool follow_begin(uint32_t stream)
+{
+    if (!bring_in_given(stream)) {
+        return false;
+    }
+    reset(&state.live, stream);
+    bind_given(&state.live);
+    proof_new_iteration(stream);
+    state.is_on = true;
+    state.trouble = NULL;
+    return true;
+}
+
+/* ---- matching ---- */
+
+static bool bind(struct live *live, uint32_t slot_index, struct allocation *allocation)
+{
+    struct live_slot *slot = &live->slots[slot_index];
+    if (slot->allocation == allocation->index) {
+        return allocation->slot == slot_index;
+    }
+    if (slot->was_bound || allocation->slot != SPACE_NONE || allocation->bytes != live->script->slots[slot_index].bytes) {
+        return false;
+    }
+    if (live->script->slots[slot_index].kind != SLOT_GIVEN && !allocation->is_fresh) {
+        return false;
+    }
+    slot->allocation = allocation->index;
+    slot->was_bound = true;
+    allocation->slot = slot_index;
+    return true;
+}
+
+static bool matches(struct live *live, const struct operation *operation, uint64_t signature,
+                    const struct touches *touches)
+{
+    if (live->next_operation == live->script->operation_count) {
+        return false;
+    }
+    const struct script_operation *script = &live->script->operations[live->next_operation];
+    if (script->signature != signature || touches->is_overfull) {
+        return false;
+    }
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < operation->use_count; i++) {
+        if (touches->of_use[i] == SCRIPT_NONE) {
+            continue;
+        }
+        if (next == script->use_count) {
+            return false;
+        }
+        const struct script_use *use = &live->script->uses[script->first_use + next++];
+        const struct script_touch *touch = &live->script->touches[script->first_touch + use->touch];
+        struct allocation *allocation = space_get(touches->items[touches->of_use[i]].allocation);
+        if (use->where != operation->uses[i].where || use->offset != operation->uses[i].address - allocation->base ||
+            !bind(live, touch->slot, allocation)) {
+            return false;
+        }
+    }
+    return next == script->use_count;
+}
+
+/* ---- items ---- */
+
+bool live_drop(struct live *live, uint32_t version)
+{
+    const struct script_version *script = &live->script->versions[version];
+    struct live_version *state_of = &live->versions[version];
+    struct live_slot *slot = &live->slots[script->slot];
+    if (state_of->state != VERSION_PRESENT) {
+        return true;
+    }
+    bool is_held = slot->allocation != SCRIPT_NONE && slot->at_home == version;
+    if (is_held && (!live->script->operations[script->producer].is_replayable ||
+                    space_place(state_of->place)->page_count == 0)) {
+        return true;            /* the program has not freed it yet: it stays until it does */
+    }
+    if (state_of->host == NULL && script->is_rebuilt && !proven_dropping(live, version)) {
+        live->trouble = "no host memory for the copies of probation";
+        return false;
+    }
+    if (!is_held) {
+        struct host_copy *host = state_of->host, *audit = state_of->audit;
+        state_of->host = state_of->audit = NULL;
+        last_use_note(&space_place(state_of->place)->last, live->stream);
+        live_let_go(live, version);
+        state_of->host = host;
+        state_of->audit = audit;
+    } else {
+        struct allocation *allocation = space_get(slot->allocation);
+        last_use_note(&space_place(state_of->place)->last, live->stream);
+        frames_release(space_place(state_of->place));
+        space_untrack(allocation);
+        allocation->is_dropped = true;
+        slot->at_home = SCRIPT_NONE;
+        state_of->place = SCRIPT_NONE;
+    }
+    state_of->state = state_of->host != NULL ? VERSION_HOST : VERSION_DROPPED;
+    return true;
+}
+
+static bool swap_version_out(struct live *live, uint32_t version)
+{
+    struct live_version *state_of = &live->versions[version];
+    if (state_of->state != VERSION_PRESENT) {
+        return true;
+    }
+    if (state_of->host == NULL) {
+        state_of->host = swap_out(space_place(state_of->place)->base, live->script->versions[version].bytes,
+                                  live->stream, SWAP_TRAFFIC);
+    }
+    if (state_of->host == NULL) {
+        live->trouble = "no host memory to swap to";
+        return false;
+    }
+    struct live_slot *slot = &live->slots[live->script->versions[version].slot];
+    last_use_note(&space_place(state_of->place)->last, live->stream);
+    if (slot->at_home == version) {
+        frames_release(space_place(state_of->place));
+        slot->at_home = SCRIPT_NONE;
+        if (slot->allocation != SCRIPT_NONE) {
+            space_untrack(space_get(slot->allocation));
+            space_get(slot->allocation)->is_dropped = true;
+        }
+    } else {
+        space_give_place(state_of->place);
+    }
+    state_of->place = SCRIPT_NONE;
+    state_of->state = VERSION_HOST;
+    return true;
+}
+
+bool live_swap_in(struct live *live, uint32_t version, CUresult *result)
+{
+    struct live_version *state_of = &live->versions[version];
+    const struct script_version *script = &live->script->versions[version];
+    struct live_slot *slot = &live->slots[script->slot];
+    *result = CUDA_SUCCESS;
+    if (state_of->state != VERSION_HOST) {
+        return true;
+    }
+    bool is_home = slot->allocation != SCRIPT_NONE && slot->current == version;
+    uint32_t place = is_home ? space_get(slot->allocation)->home
+                             : space_take_place(script->bytes, live->stream, result);
+    if (place == SPACE_NONE || (is_home && !live_vacate(live, script->slot, version, result))) {
+        return false;
+    }
+    if (!live_acquire(live, space_place(place), result) ||
+        !swap_in(state_of->host, space_place(place)->base, live->stream, SWAP_TRAFFIC)) {
+        if (!is_home) {
+            space_give_place(place);
+        }
+        return false;
+    }
+    last_use_note(&space_place(place)->last, live->stream);
+    state_of->place = place;
+    state_of->state = VERSION_PRESENT;
+    if (is_home) {
+        slot->at_home = version;
+        space_get(slot->allocation)->is_dropped = false;
+        space_touch(space_get(slot->allocation));
+    }
+    return true;
+}
+
+/* A version that nobody holds and nothing in the plan needs any more gives its memory back. */
+static void let_go_unneeded(struct live *live, uint32_t operation)
+{
+    const struct script_operation *script = &live->script->operations[operation];
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        uint32_t version = live->script->touches[script->first_touch + i].reads;
+        if (version != SCRIPT_NONE && live->versions[version].state == VERSION_PRESENT &&
+            !live_is_home(live, version) && live->script->versions[version].last_item < live->next_item) {
+            live_let_go(live, version);
+        }
+    }
+}
+
+static bool run_item(struct live *live, struct plan_item item)
+{
+    CUresult result = CUDA_SUCCESS;
+    bool is_done = true;
+    switch ((enum plan_verb)item.verb) {
+    case PLAN_DROP:
+        return live_drop(live, item.index);
+    case PLAN_SWAP_OUT:
+        return swap_version_out(live, item.index);
+    case PLAN_SWAP_IN:
+        is_done = live_swap_in(live, item.index, &result);
+        break;
+    case PLAN_REPLAY:
+        is_done = live_replay(live, item.index, &result);
+        let_go_unneeded(live, item.index);
+        break;
+    case PLAN_RUN:
+        return true;
+    }
+    if (!is_done && live->trouble == NULL) {
+        live->trouble = result == CUDA_ERROR_OUT_OF_MEMORY ? "the plan ran out of frames" : "a driver call failed";
+    }
+    return is_done;
+}
+
+static bool run_items_until(struct live *live, uint32_t operation)
+{
+    const struct plan *plan = &live->script->plan;
+    while (live->next_item < plan->item_count) {
+        struct plan_item item = plan->items[live->next_item];
+        if (item.verb == PLAN_RUN) {
+            return item.index == operation;
+        }
+        live->next_item++;
+        if (!run_item(live, item)) {
+            return false;
+        }
+    }
+    return operation == live->script->operation_count;
+}
+
+/* ---- the program's operation ---- */
+
+static bool prepare_touch(struct live *live, const struct script_touch *touch, CUresult *result)
+{
+    uint32_t allocation_index = live->slots[touch->slot].allocation;
+    if (allocation_index == SCRIPT_NONE) {
+        return touch->is_hidden;
+    }
+    struct allocation *allocation = space_get(allocation_index);
+    struct place *home = space_place(allocation->home);
+    uint32_t current = live->slots[touch->slot].current;
+    if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state != VERSION_PRESENT) {
+        live->trouble = "an operation reads what the plan did not bring back";
+        return false;
+    }
+    if (touch->writes != SCRIPT_NONE && touch->reads == SCRIPT_NONE && current != SCRIPT_NONE) {
+        if (!live_vacate(live, touch->slot, SCRIPT_NONE, result)) {
+            return false;
+        }
+    }
+    if (!frames_acquire(home, live->stream, result)) {
+        live->trouble = "the plan ran out of frames";
+        return false;
+    }
+    if (allocation->host != NULL && !reside_content(allocation, live->stream, result)) {
+        live->trouble = "a content could not be fetched from the host";
+        return false;
+    }
+    streams_order(home->last.streams, live->stream);
+    allocation->is_fresh = false;
+    allocation->is_dropped = false;
+    if (home->page_count > 0) {
+        space_touch(allocation);
+    }
+    return true;
+}
+
+static void keep_operation(struct live *live, uint32_t index, const struct operation *operation)
+{
+    struct live_operation *kept = &live->operations[index];
+    size_t attribute_bytes = sizeof *operation->config.attrs * operation->config.numAttrs;
+    unsigned char *arguments = bump_take(&state.arguments, operation->argument_bytes);
+    CUlaunchAttribute *attributes = bump_take(&state.arguments, attribute_bytes);
+    if (arguments == NULL || attributes == NULL) {
+        return;
+    }
+    kept->operation = *operation;
+    __builtin_memcpy(arguments, operation->arguments, operation->argument_bytes);
+    kept->operation.arguments = arguments;
+    kept->operation.uses = NULL;
+    kept->operation.use_count = 0;
+    kept->operation.forward = NULL;
+    kept->operation.call = NULL;
+    if (attribute_bytes > 0) {
+        __builtin_memcpy(attributes, operation->config.attrs, attribute_bytes);
+        kept->operation.config.attrs = attributes;
+    }
+    kept->is_kept = true;
+}
+
+static void note_touch(struct live *live, const struct script_touch *touch)
+{
+    struct live_slot *slot = &live->slots[touch->slot];
+    if (slot->allocation != SCRIPT_NONE) {
+        last_use_note(&space_place(space_get(slot->allocation)->home)->last, live->stream);
+    }
+    if (touch->writes == SCRIPT_NONE) {
+        return;
+    }
+    if (touch->reads != SCRIPT_NONE) {
+        struct live_version *old = &live->versions[touch->reads];
+        if (old->host != NULL) {
+            swap_release(old->host);
+            old->host = NULL;
+        }
+        old->state = VERSION_ABSENT;
+        old->place = SCRIPT_NONE;
+    }
+    slot->current = slot->at_home = touch->writes;
+    live->versions[touch->writes].state = VERSION_PRESENT;
+    live->versions[touch->writes].place = space_get(slot->allocation)->home;
+}
+
+bool follow_operation(struct operation *operation, uint64_t signature, const struct touches *touches, uint32_t stream,
+                      CUresult *result)
+{
+    struct live *live = &state.live;
+    uint32_t index = live->next_operation;
+    *result = CUDA_SUCCESS;
+    if (stream != live->stream || !matches(live, operation, signature, touches)) {
+        live->trouble = "the program does something else than in the recorded iteration";
+        follow_leave();
+        return false;
+    }
+    if (!run_items_until(live, index)) {
+        follow_leave();
+        return false;
+    }
+    const struct script_operation *script = &live->script->operations[index];
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        if (!prepare_touch(live, &live->script->touches[script->first_touch + i], result)) {
+            follow_leave();
+            return false;
+        }
+    }
+    *result = operation->forward(operation->call);
+    streams_submitted(stream);
+    if (script->is_replayable) {
+        keep_operation(live, index, operation);
+    }
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        note_touch(live, &live->script->touches[script->first_touch + i]);
+    }
+    live->next_item++;
+    let_go_unneeded(live, index);
+    live->next_operation++;
+    return true;
+}
+
+/* ---- ending ---- */
+
+static void close_iteration(struct live *live)
+{
+    state.counts.replayed += live->replayed;
+    state.counts.replayed_nanoseconds += live->replayed_nanoseconds;
+    live->replayed = live->replayed_nanoseconds = 0;
+    live_end(live);
+    state.is_on = false;
+}
+
+void follow_finish(void)
+{
+    struct live *live = &state.live;
+    if (!run_items_until(live, live->script->operation_count)) {
+        follow_leave();
+        return;
+    }
+    state.trouble = NULL;
+    close_iteration(live);
+}
+
+void follow_leave(void)
+{
+    struct live *live = &state.live;
+    CUresult result = CUDA_SUCCESS;
+    state.trouble = live->trouble != NULL ? live->trouble : "the iteration was cut short";
+    say(SAY_INFO, "left the plan at operation %u of %u: %s", live->next_operation, live->script->operation_count,
+        state.trouble);
+    if (!live_restore(live, &result)) {
+        say(SAY_ERROR, "stopped: dropped activations could not be restored (error %d); nothing wrong has left the device",
+            (int)result);
+        engine_stop();
+    }
+    close_iteration(live);
+}
+
+bool follow_free(struct allocation *allocation)
+{
+    struct live *live = &state.live;
+    if (!state.is_on || allocation->slot == SPACE_NONE) {
+        return false;
+    }
+    struct live_slot *slot = &live->slots[allocation->slot];
+    uint32_t version = slot->at_home;
+    slot->allocation = SCRIPT_NONE;
+    allocation->slot = SPACE_NONE;
+    if (version == SCRIPT_NONE) {
+        return false;
+    }
+    slot->at_home = SCRIPT_NONE;
+    if (live->script->versions[version].last_item >= live->next_item) {
+        return true;            /* its place is the version's own from now on */
+    }
+    live->versions[version].state = VERSION_ABSENT;
+    live->versions[version].place = SCRIPT_NONE;
+    return false;
+}

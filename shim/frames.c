@@ -1,0 +1,450 @@
+#include "shim/frames.h"
+
+#include "shim/driver.h"
+#include "shim/say.h"
+#include "shim/store.h"
+
+#include "shim/inside.h"
+
+#define ARENA_FACTOR 32
+#define ARENA_LEAST (16ull << 30)
+
+struct frame {
+    CUmemGenericAllocationHandle handle;
+    uint64_t used_by;           /* streams that used it before it became free */
+    uint32_t next, previous;    /* free list */
+    uint32_t first_page;        /* pages that map it, chained by page.next_same */
+    uint32_t owner;             /* page, or FRAMES_NONE if free */
+    bool exists;
+};
+
+struct page {
+    uint32_t frame;             /* mapped now, plus one; 0 = none */
+    uint32_t next_same;         /* next page with the same frame, plus one */
+};
+
+static struct {
+    bool is_open, is_strict;
+    CUdevice device;
+    CUdeviceptr begin, end;
+    uint64_t frame_bytes;
+    uint32_t page_count;
+    struct page *pages;
+    struct frame *frames;
+    uint32_t cap, created, free_count, charged, peak;
+    uint32_t free_head, free_tail;
+    uint32_t empty_head, first_unused;   /* frame slots whose handle was given back; slots never used */
+    uint64_t driver_calls;
+} state;
+
+static CUmemAllocationProp allocation_properties(CUdevice device)
+{
+    CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
+    return properties;
+}
+
+static bool reserve_arena(uint64_t total)
+{
+    uint64_t bytes = total * ARENA_FACTOR;
+    if (bytes < ARENA_LEAST) {
+        bytes = ARENA_LEAST;
+    }
+    bytes -= bytes % state.frame_bytes;
+    CUresult result = driver.cuMemAddressReserve(&state.begin, bytes, state.frame_bytes, 0, 0);
+    if (result != CUDA_SUCCESS) {
+        say(SAY_ERROR, "cannot reserve %llu bytes of device addresses (error %d)", (unsigned long long)bytes, (int)result);
+        return false;
+    }
+    state.end = state.begin + bytes;
+    state.page_count = (uint32_t)(bytes / state.frame_bytes);
+    return true;
+}
+
+bool frames_open(CUdevice device, uint64_t cap_bytes, bool is_strict)
+{
+    CUmemAllocationProp properties = allocation_properties(device);
+    size_t granularity = 0, total = 0, available = 0;
+    CUresult result = driver.cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    if (result != CUDA_SUCCESS || granularity == 0) {
+        say(SAY_ERROR, "the driver gives no granularity for device memory (error %d)", (int)result);
+        return false;
+    }
+    result = driver.cuMemGetInfo_v2(&available, &total);
+    if (result != CUDA_SUCCESS) {
+        say(SAY_ERROR, "the driver does not tell the device's memory (error %d)", (int)result);
+        return false;
+    }
+    state.device = device;
+    state.frame_bytes = granularity;
+    state.is_strict = is_strict;
+    state.cap = (uint32_t)((cap_bytes != 0 && cap_bytes < total ? cap_bytes : total) / granularity);
+    if (!reserve_arena(total)) {
+        return false;
+    }
+    state.pages = store_reserve(sizeof *state.pages * state.page_count, "the page table");
+    state.frames = store_reserve(sizeof *state.frames * (state.cap + 1), "the frame table");
+    state.free_head = state.free_tail = state.empty_head = FRAMES_NONE;
+    state.is_open = state.pages != NULL && state.frames != NULL;
+    return state.is_open;
+}
+
+bool frames_are_open(void)
+{
+    return state.is_open;
+}
+
+void frames_arena(CUdeviceptr *begin, CUdeviceptr *end)
+{
+    *begin = state.begin;
+    *end = state.end;
+}
+
+uint32_t frames_arena_pages(void)
+{
+    return state.page_count;
+}
+
+struct frames_counts frames_count(void)
+{
+    return (struct frames_counts){ .frame_bytes = state.frame_bytes,
+                                   .cap_frames = state.cap,
+                                   .created_frames = state.created,
+                                   .free_frames = state.free_count,
+                                   .charged_frames = state.charged,
+                                   .peak_frames = state.peak,
+                                   .driver_calls = state.driver_calls };
+}
+
+static void note_peak(void)
+{
+    if (state.created + state.charged > state.peak) {
+        state.peak = state.created + state.charged;
+    }
+}
+
+uint32_t frames_available(void)
+{
+    uint32_t used = state.created - state.free_count + state.charged;
+    return used >= state.cap ? 0 : state.cap - used;
+}
+
+static void push_free(uint32_t index)
+{
+    struct frame *frame = &state.frames[index];
+    frame->owner = FRAMES_NONE;
+    frame->next = FRAMES_NONE;
+    frame->previous = state.free_tail;
+    if (state.free_tail != FRAMES_NONE) {
+        state.frames[state.free_tail].next = index;
+    } else {
+        state.free_head = index;
+    }
+    state.free_tail = index;
+    state.free_count++;
+}
+
+static void take_free(uint32_t index)
+{
+    struct frame *frame = &state.frames[index];
+    if (frame->previous != FRAMES_NONE) {
+        state.frames[frame->previous].next = frame->next;
+    } else {
+        state.free_head = frame->next;
+    }
+    if (frame->next != FRAMES_NONE) {
+        state.frames[frame->next].previous = frame->previous;
+    } else {
+        state.free_tail = frame->previous;
+    }
+    state.free_count--;
+}
+
+static CUresult create_frame(void)
+{
+    CUmemAllocationProp properties = allocation_properties(state.device);
+    uint32_t index = state.empty_head != FRAMES_NONE ? state.empty_head : state.first_unused;
+    struct frame *frame = &state.frames[index];
+    state.driver_calls++;
+    CUresult result = driver.cuMemCreate(&frame->handle, state.frame_bytes, &properties, 0);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (index == state.empty_head) {
+        state.empty_head = frame->next;
+    } else {
+        state.first_unused++;
+    }
+    frame->exists = true;
+    frame->used_by = 0;
+    frame->first_page = 0;
+    state.created++;
+    note_peak();
+    push_free(index);
+    return CUDA_SUCCESS;
+}
+
+static void unlink_page(uint32_t page)
+{
+    struct frame *frame = &state.frames[state.pages[page].frame - 1];
+    uint32_t *link = &frame->first_page;
+    while (*link != page + 1) {
+        link = &state.pages[*link - 1].next_same;
+    }
+    *link = state.pages[page].next_same;
+    state.pages[page].frame = state.pages[page].next_same = 0;
+}
+
+static CUdeviceptr page_address(uint32_t page)
+{
+    return state.begin + (uint64_t)page * state.frame_bytes;
+}
+
+static CUresult unmap_page(uint32_t page)
+{
+    state.driver_calls++;
+    CUresult result = driver.cuMemUnmap(page_address(page), state.frame_bytes);
+    if (result == CUDA_SUCCESS) {
+        unlink_page(page);
+    }
+    return result;
+}
+
+static CUresult map_page(uint32_t page, uint32_t frame)
+{
+    state.driver_calls++;
+    CUresult result = driver.cuMemMap(page_address(page), state.frame_bytes, 0, state.frames[frame].handle, 0);
+    if (result == CUDA_SUCCESS) {
+        state.pages[page].frame = frame + 1;
+        state.pages[page].next_same = state.frames[frame].first_page;
+        state.frames[frame].first_page = page + 1;
+    }
+    return result;
+}
+
+static CUresult set_access(uint32_t first, uint32_t count)
+{
+    CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = state.device },
+                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    state.driver_calls++;
+    return driver.cuMemSetAccess(page_address(first), (uint64_t)count * state.frame_bytes, &access, 1);
+}
+
+/* Takes the frames that are still mapped behind the place and free. Returns how many. */
+static uint32_t take_stale(const struct place *place, uint64_t *used_by)
+{
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        uint32_t page = place->first_page + i, frame = state.pages[page].frame - 1;
+        if (state.pages[page].frame != 0 && state.frames[frame].owner == FRAMES_NONE) {
+            take_free(frame);
+            state.frames[frame].owner = page;
+            *used_by |= state.frames[frame].used_by;
+            taken++;
+        }
+    }
+    return taken;
+}
+
+static bool page_owns(uint32_t page)
+{
+    uint32_t frame = state.pages[page].frame;
+    return frame != 0 && state.frames[frame - 1].owner == page;
+}
+
+/* Maps a free frame behind a page that has none of its own. */
+static CUresult take_fresh(uint32_t page, uint64_t *used_by)
+{
+    if (state.pages[page].frame != 0) {
+        CUresult result = unmap_page(page);
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+    }
+    if (state.created + state.charged < state.cap) {
+        CUresult result = create_frame();
+        if (result != CUDA_SUCCESS && state.free_count == 0) {
+            return result;
+        }
+    }
+    uint32_t frame = state.created + state.charged <= state.cap && state.free_count > 0 ? state.free_head : FRAMES_NONE;
+    if (frame == FRAMES_NONE) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result = map_page(page, frame);
+    if (result == CUDA_SUCCESS) {
+        take_free(frame);
+        state.frames[frame].owner = page;
+        *used_by |= state.frames[frame].used_by;
+    }
+    return result;
+}
+
+static void give_back_pages(const struct place *place)
+{
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        if (page_owns(place->first_page + i)) {
+            push_free(state.pages[place->first_page + i].frame - 1);
+        }
+    }
+}
+
+static CUresult map_missing(struct place *place, uint64_t *used_by)
+{
+    bool has_waited = false;
+    uint32_t run_first = 0, run_count = 0;
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        uint32_t page = place->first_page + i;
+        if (page_owns(page)) {
+            continue;
+        }
+        if (!has_waited && state.pages[page].frame != 0) {
+            streams_finished(&place->last);
+            has_waited = true;
+        }
+        CUresult result = take_fresh(page, used_by);
+        if (result == CUDA_SUCCESS && run_count > 0 && run_first + run_count != page) {
+            result = set_access(run_first, run_count);
+            run_count = 0;
+        }
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+        if (run_count == 0) {
+            run_first = page;
+        }
+        run_count++;
+    }
+    return run_count > 0 ? set_access(run_first, run_count) : CUDA_SUCCESS;
+}
+
+bool frames_acquire(struct place *place, uint32_t stream, CUresult *result)
+{
+    *result = CUDA_SUCCESS;
+    if (place->is_resident) {
+        return true;
+    }
+    if (frames_available() < place->page_count) {
+        *result = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
+    }
+    uint64_t used_by = 0;
+    if (take_stale(place, &used_by) < place->page_count) {
+        *result = map_missing(place, &used_by);
+        if (*result != CUDA_SUCCESS) {
+            give_back_pages(place);
+            return false;
+        }
+    }
+    streams_order(used_by, stream);
+    place->is_resident = true;
+    return true;
+}
+
+static void unmap_place(struct place *place)
+{
+    streams_finished(&place->last);
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        if (state.pages[place->first_page + i].frame != 0) {
+            unmap_page(place->first_page + i);
+        }
+    }
+}
+
+void frames_release(struct place *place)
+{
+    if (!place->is_resident || place->page_count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        uint32_t frame = state.pages[place->first_page + i].frame - 1;
+        state.frames[frame].used_by = place->last.streams;
+        push_free(frame);
+    }
+    place->is_resident = false;
+    if (state.is_strict) {
+        unmap_place(place);
+    }
+}
+
+bool frames_move(struct place *from, struct place *to, uint32_t stream, CUresult *result)
+{
+    *result = CUDA_SUCCESS;
+    streams_finished(&to->last);
+    streams_order(from->last.streams, stream);
+    for (uint32_t i = 0; i < to->page_count && *result == CUDA_SUCCESS; i++) {
+        uint32_t page = to->first_page + i, frame = state.pages[from->first_page + i].frame - 1;
+        if (state.pages[page].frame != 0 && state.pages[page].frame != frame + 1) {
+            *result = unmap_page(page);
+        }
+        if (*result == CUDA_SUCCESS && state.pages[page].frame == 0) {
+            *result = map_page(page, frame);
+        }
+        if (*result == CUDA_SUCCESS) {
+            state.frames[frame].owner = page;
+        }
+    }
+    if (*result == CUDA_SUCCESS) {
+        *result = set_access(to->first_page, to->page_count);
+    }
+    to->last = from->last;
+    to->is_resident = true;
+    from->is_resident = false;
+    if (state.is_strict) {
+        unmap_place(from);
+    }
+    return *result == CUDA_SUCCESS;
+}
+
+/* Takes a free frame out of existence: nothing may map it any more. */
+static bool destroy_free_frame(void)
+{
+    uint32_t index = state.free_tail;
+    struct frame *frame = &state.frames[index];
+    struct last_use last = { .streams = frame->used_by, .stream = STREAMS_NONE };
+    streams_finished(&last);
+    while (frame->first_page != 0) {
+        if (unmap_page(frame->first_page - 1) != CUDA_SUCCESS) {
+            return false;
+        }
+    }
+    state.driver_calls++;
+    if (driver.cuMemRelease(frame->handle) != CUDA_SUCCESS) {
+        return false;
+    }
+    take_free(index);
+    frame->exists = false;
+    frame->next = state.empty_head;
+    state.empty_head = index;
+    state.created--;
+    return true;
+}
+
+bool frames_charge(uint32_t count)
+{
+    if (frames_available() < count) {
+        return false;
+    }
+    while (state.created + state.charged + count > state.cap) {
+        if (!destroy_free_frame()) {
+            return false;
+        }
+    }
+    state.charged += count;
+    note_peak();
+    return true;
+}
+
+void frames_refund(uint32_t count)
+{
+    state.charged -= count < state.charged ? count : state.charged;
+}
+
+bool frames_is_valid(void)
+{
+    uint32_t found = 0;
+    for (uint32_t index = state.free_head; index != FRAMES_NONE; index = state.frames[index].next) {
+        found += state.frames[index].owner == FRAMES_NONE && state.frames[index].exists;
+    }
+    return found == state.free_count && state.created + state.charged <= state.cap;
+}

@@ -1,0 +1,283 @@
+#include "shim/iterate.h"
+
+#include "shim/config.h"
+#include "shim/follow.h"
+#include "shim/hidden.h"
+#include "shim/learn.h"
+#include "shim/proof.h"
+#include "shim/proven.h"
+#include "shim/reside.h"
+#include "shim/say.h"
+#include "shim/stats.h"
+#include "trace/period.h"
+
+#include "shim/inside.h"
+
+#define PROBATION_ITERATIONS 2u
+#define RESERVE_FRAMES 2u       /* for slabs that fill otherwise than in the recording */
+#define PLANNING_NANOSECONDS 1000000000ull
+
+static struct {
+    struct period *period;
+    uint64_t position;          /* of the operation in hand */
+    uint64_t learn_base;        /* position of the first recorded operation */
+    uint64_t known_boundary;
+    struct script scripts[2];
+    struct policy_problem problems[2];
+    uint32_t bank;              /* of the installed script */
+    uint32_t window_first, window_count; /* in the recording, of the installed script; count 0: recording is gone */
+    uint32_t probation_left, reserve_frames;
+    uint64_t floor_bytes;
+    uint64_t refused_period;    /* found_at, plus one, of the period for which there is no plan */
+    bool has_refused, is_pressed;
+} state;
+
+bool iterate_open(void)
+{
+    state.period = period_start(0);
+    state.reserve_frames = RESERVE_FRAMES;
+    return state.period != NULL;
+}
+
+bool iterate_is_recording(void)
+{
+    return learn_is_on();
+}
+
+uint64_t iterate_floor_bytes(void)
+{
+    return state.floor_bytes;
+}
+
+/* ---- planning ---- */
+
+static uint64_t whole_frames(uint64_t bytes)
+{
+    uint64_t frame = frames_count().frame_bytes;
+    return (bytes + frame - 1) / frame * frame;
+}
+
+static uint64_t fixed_bytes(const struct script *script)
+{
+    uint64_t prints = whole_frames((uint64_t)script->version_count * 32);
+    return script->given_page_bytes + whole_frames(script->given_small_bytes + proof_device_bytes()) + prints +
+           (uint64_t)(state.reserve_frames + 1) * frames_count().frame_bytes;
+}
+
+static bool plan_swaps(const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->item_count; i++) {
+        if (plan->items[i].verb == PLAN_SWAP_OUT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void say_plan(const struct script *script)
+{
+    const struct plan *plan = &script->plan;
+    uint64_t frame = frames_count().frame_bytes;
+    say(SAY_INFO, "plan %s: %u operations, %u items, peak %llu of %llu frames, %.2f %% more time (bound %.2f %%)",
+        plan->strategy, script->operation_count, plan->item_count, (unsigned long long)(plan->peak_bytes / frame),
+        (unsigned long long)frames_count().cap_frames,
+        100.0 * (double)plan->added_nanoseconds / (double)(plan->run_nanoseconds + 1),
+        100.0 * (double)plan->bound_nanoseconds / (double)(plan->run_nanoseconds + 1));
+}
+
+static void refuse(uint64_t floor, const char *why)
+{
+    state.floor_bytes = floor;
+    if (!state.has_refused) {
+        say(SAY_WARNING, "no plan holds the cap of %llu bytes%s: %s; the smallest cap that would do is %llu bytes",
+            (unsigned long long)config()->cap_bytes, config()->may_swap ? ", memory is swapped on demand" : "", why,
+            (unsigned long long)floor);
+        state.has_refused = true;
+    }
+    if (!config()->may_swap) {
+        reside_allow_eviction(false);
+    }
+}
+
+/* Plans the recorded window and installs the result. Not while an iteration is followed. */
+static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
+{
+    uint32_t bank = 1 - state.bank;
+    struct script *script = &state.scripts[bank];
+    struct policy_problem *problem = &state.problems[bank];
+    plan_release(&script->plan);
+    if (!learn_make(bank, first, count, stream, script, problem)) {
+        return false;
+    }
+    struct frames_counts frames = frames_count();
+    problem->fixed_bytes = fixed_bytes(script);
+    problem->out_bytes_per_ns = problem->in_bytes_per_ns = config()->may_swap ? script->copy_bytes_per_ns : 0;
+    struct policy_options options = { .cap_bytes = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
+                                      .deadline_ns = PLANNING_NANOSECONDS,
+                                      .may_swap = config()->may_swap };
+    uint64_t floor = 0;
+    char why[256] = "";
+    enum policy_status status = policy_make_plan(problem, &options, &script->plan, &floor, why, sizeof why);
+    if (status != POLICY_OK) {
+        refuse(floor, why);
+        follow_install(NULL, false, false);
+        return false;
+    }
+    learn_annotate(script, problem);
+    if (!proof_plan(script->print_count, stream)) {
+        follow_install(NULL, false, false);
+        return false;
+    }
+    state.bank = bank;
+    state.window_first = first;
+    state.window_count = count;
+    state.probation_left = PROBATION_ITERATIONS;
+    say_plan(script);
+    stats_planned(script->plan.run_nanoseconds + script->plan.added_nanoseconds, script->plan.peak_bytes,
+                  plan_swaps(&script->plan));
+    follow_install(script, true, config()->may_swap);
+    reside_allow_eviction(true);
+    return follow_script() != NULL;
+}
+
+static void plan_again(uint32_t stream)
+{
+    follow_install(NULL, false, false);
+    if (state.window_count == 0 || !make_plan(state.window_first, state.window_count, stream)) {
+        state.window_count = 0;
+    }
+}
+
+/* ---- recording ---- */
+
+void iterate_record(uint32_t stream)
+{
+    learn_begin();
+    state.is_pressed = true;
+    state.learn_base = state.position;
+    state.window_count = 0;
+    hidden_scan_everything(stream);
+    stats_set_phase(follow_script() != NULL ? PHASE_REACTIVE : PHASE_RECORDING);
+    say(SAY_DEBUG, "recording from operation %llu on", (unsigned long long)state.position);
+}
+
+void iterate_left(uint32_t stream)
+{
+    stats_set_phase(PHASE_REACTIVE);
+    const char *trouble = follow_trouble();
+    if (trouble != NULL && __builtin_strcmp(trouble, "the plan ran out of frames") == 0) {
+        state.reserve_frames += 2;
+        plan_again(stream);
+    } else if (proven_wants_new_plan()) {
+        plan_again(stream);
+    }
+    iterate_record(stream);
+}
+
+/* ---- boundaries ---- */
+
+/* Rows for what was seen before the first boundary was known. */
+static void first_rows(const struct period_answer *answer)
+{
+    uint64_t begin = answer->boundary;
+    while (begin >= answer->length && answer->boundary - begin < 2 * answer->length) {
+        begin -= answer->length;
+    }
+    if (stats_row_count() == 0 && begin < answer->length / 2) {
+        stats_skip_to(begin);
+    }
+    if (begin > stats_rows_end()) {
+        stats_row(begin);
+    }
+    for (uint64_t at = begin + answer->length; at <= answer->boundary; at += answer->length) {
+        stats_row(at);
+    }
+}
+
+static void note_boundary(void)
+{
+    struct period_answer answer = period_now(state.period);
+    if (answer.length == 0 || answer.boundary == state.known_boundary || answer.boundary > state.position) {
+        return;
+    }
+    state.known_boundary = answer.boundary;
+    if (follow_script() == NULL) {
+        first_rows(&answer);
+    }
+}
+
+static void try_to_plan(uint32_t stream)
+{
+    struct period_answer answer = period_now(state.period);
+    if (!state.is_pressed || follow_script() != NULL || answer.length == 0 || answer.boundary > state.position ||
+        state.refused_period == answer.found_at + 1) {
+        return;
+    }
+    if (!learn_is_on()) {
+        iterate_record(stream);
+    }
+    if (answer.boundary < state.learn_base + answer.length) {
+        return;
+    }
+    uint64_t first = answer.boundary - answer.length - state.learn_base;
+    if (!make_plan((uint32_t)first, (uint32_t)answer.length, stream)) {
+        state.refused_period = answer.found_at + 1;
+        learn_stop();
+        stats_set_phase(PHASE_REACTIVE);
+    }
+}
+
+static void iteration_ended(uint32_t stream)
+{
+    stats_row(state.position);
+    if (proven_wants_new_plan()) {
+        plan_again(stream);
+        return;
+    }
+    if (state.probation_left > 0 && --state.probation_left == 0) {
+        follow_end_probation();
+    }
+}
+
+static void finish_iteration(uint32_t stream)
+{
+    follow_finish();
+    stats_snapshot(state.position);
+    if (follow_trouble() != NULL) {
+        iterate_left(stream);
+        return;
+    }
+    iteration_ended(stream);
+}
+
+void iterate_arrived(uint64_t signature, uint32_t stream)
+{
+    state.position = period_position(state.period);
+    stats_snapshot(state.position);
+    if (follow_is_complete()) {
+        finish_iteration(stream);
+    }
+    struct period_operation operation = { signature, space_live_signature(), space_live_bytes() };
+    period_feed(state.period, &operation);
+    if (follow_is_on()) {
+        return;
+    }
+    note_boundary();
+    try_to_plan(stream);
+    if (follow_matches_start(signature) && follow_begin(stream)) {
+        stats_row(state.position);
+        stats_set_phase(state.probation_left > 0 ? PHASE_PROBATION : PHASE_PLANNED);
+        stats_snapshot(state.position);
+        stats_skip_to(state.position);
+        learn_stop();
+    } else if (follow_script() != NULL && !learn_is_on()) {
+        iterate_record(stream);
+    }
+}
+
+void iterate_finish(void)
+{
+    if (follow_is_complete()) {
+        stats_row(period_position(state.period));
+    }
+}

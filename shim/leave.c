@@ -1,0 +1,216 @@
+/* Leaving a plan in the middle: everything the program holds is rebuilt or fetched, so that residency on demand
+ * can go on from there. See live.h. */
+#include "shim/live.h"
+#include "shim/say.h"
+#include "shim/store.h"
+#include "shim/swap.h"
+
+#include "shim/inside.h"
+
+static bool is_at_hand(const struct live *live, uint32_t version)
+{
+    return live->versions[version].state == VERSION_PRESENT;
+}
+
+/* First version that the producer of `version` reads and that is not in frames; SCRIPT_NONE: all are there. */
+static uint32_t missing_input(const struct live *live, uint32_t version)
+{
+    const struct script_operation *producer =
+        &live->script->operations[live->script->versions[version].producer];
+    for (uint32_t i = 0; i < producer->touch_count; i++) {
+        const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
+        if (touch->reads != SCRIPT_NONE && !is_at_hand(live, touch->reads) &&
+            (touch->writes == SCRIPT_NONE || !is_at_hand(live, touch->writes))) {
+            return touch->reads;
+        }
+    }
+    return SCRIPT_NONE;
+}
+
+static void lock_inputs(struct live *live, uint32_t version, bool is_locked)
+{
+    const struct script_operation *producer =
+        &live->script->operations[live->script->versions[version].producer];
+    for (uint32_t i = 0; i < producer->touch_count; i++) {
+        uint32_t slot = live->script->touches[producer->first_touch + i].slot;
+        if (live->slots[slot].allocation != SCRIPT_NONE) {
+            struct allocation *allocation = space_get(live->slots[slot].allocation);
+            allocation->locks = is_locked ? allocation->locks + 1 : allocation->locks - 1;
+        }
+    }
+}
+
+/* Contents that were evicted while others were rebuilt are versions on the host from now on. */
+static void note_evictions(struct live *live)
+{
+    for (uint32_t i = 0; i < live->script->slot_count; i++) {
+        struct live_slot *slot = &live->slots[i];
+        if (slot->at_home == SCRIPT_NONE || slot->allocation == SCRIPT_NONE) {
+            continue;
+        }
+        struct allocation *allocation = space_get(slot->allocation);
+        if (allocation->host != NULL && live->script->slots[i].kind == SLOT_PLANNED) {
+            struct live_version *version = &live->versions[slot->at_home];
+            if (version->host != NULL) {
+                swap_release(version->host);
+            }
+            version->host = allocation->host;
+            version->state = VERSION_HOST;
+            version->place = SCRIPT_NONE;
+            allocation->host = NULL;
+            allocation->is_dropped = true;
+            slot->at_home = SCRIPT_NONE;
+        }
+    }
+}
+
+static bool fetch_given(struct live *live, uint32_t version, CUresult *result)
+{
+    const struct script_operation *producer =
+        &live->script->operations[live->script->versions[version].producer];
+    for (uint32_t i = 0; i < producer->touch_count; i++) {
+        const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
+        uint32_t allocation = live->slots[touch->slot].allocation;
+        if (live->script->slots[touch->slot].kind != SLOT_PLANNED && allocation != SCRIPT_NONE &&
+            !reside_content(space_get(allocation), live->stream, result)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool rebuild_one(struct live *live, uint32_t version, CUresult *result)
+{
+    if (live->versions[version].state == VERSION_HOST) {
+        return live_swap_in(live, version, result);
+    }
+    lock_inputs(live, version, true);
+    bool is_done = fetch_given(live, version, result) &&
+                   live_replay(live, live->script->versions[version].producer, result);
+    lock_inputs(live, version, false);
+    return is_done;
+}
+
+/* Rebuilds with a stack of its own: chains are as long as the network is deep. */
+static bool rebuild(struct live *live, uint32_t wanted, uint32_t *stack, CUresult *result)
+{
+    uint32_t depth = 0;
+    uint64_t steps = 0, limit = 16ull * live->script->version_count + 1024;
+    stack[depth++] = wanted;
+    while (depth > 0) {
+        uint32_t version = stack[depth - 1];
+        if (is_at_hand(live, version)) {
+            depth--;
+            continue;
+        }
+        uint32_t input = live->versions[version].state == VERSION_HOST ? SCRIPT_NONE : missing_input(live, version);
+        if (input != SCRIPT_NONE) {
+            if (depth == live->script->version_count) {
+                return false;
+            }
+            stack[depth++] = input;
+            continue;
+        }
+        if (++steps > limit || !rebuild_one(live, version, result)) {
+            return false;
+        }
+        note_evictions(live);
+    }
+    return true;
+}
+
+/* Ghosts and old versions: present, but not what the program has in its hands. */
+static void move_aside(struct live *live)
+{
+    for (uint32_t v = 0; v < live->script->version_count; v++) {
+        struct live_version *version = &live->versions[v];
+        uint32_t slot = live->script->versions[v].slot;
+        bool is_current = live->slots[slot].allocation != SCRIPT_NONE && live->slots[slot].current == v;
+        if (version->state == VERSION_PRESENT && !is_current && live->slots[slot].at_home != v) {
+            struct place *place = space_place(version->place);
+            if (place->page_count > 0 && version->host == NULL) {
+                version->host = swap_out(place->base, live->script->versions[v].bytes, live->stream, SWAP_TRAFFIC);
+                if (version->host != NULL) {
+                    last_use_note(&place->last, live->stream);
+                    space_give_place(version->place);
+                    version->place = SCRIPT_NONE;
+                    version->state = VERSION_HOST;
+                }
+            }
+        }
+    }
+}
+
+static bool has_dropped(const struct live *live)
+{
+    for (uint32_t i = 0; i < live->script->slot_count; i++) {
+        const struct live_slot *slot = &live->slots[i];
+        if (slot->allocation != SCRIPT_NONE && slot->current != SCRIPT_NONE &&
+            live->versions[slot->current].state == VERSION_DROPPED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool rebuild_held(struct live *live, CUresult *result)
+{
+    uint32_t *stack = store_reserve(sizeof *stack * (live->script->version_count + 1), "restoring");
+    bool is_done = stack != NULL;
+    for (uint32_t i = 0; is_done && i < live->script->slot_count; i++) {
+        const struct live_slot *slot = &live->slots[i];
+        if (slot->allocation != SCRIPT_NONE && slot->current != SCRIPT_NONE &&
+            live->versions[slot->current].state == VERSION_DROPPED) {
+            is_done = rebuild(live, slot->current, stack, result);
+        }
+    }
+    store_return(stack, sizeof *stack * (live->script->version_count + 1));
+    return is_done;
+}
+
+bool live_restore(struct live *live, CUresult *result)
+{
+    *result = CUDA_SUCCESS;
+    live->is_restoring = true;
+    reside_allow_eviction(true);
+    bool is_done = true;
+    if (has_dropped(live)) {
+        move_aside(live);
+        is_done = rebuild_held(live, result);
+    }
+    live->is_restoring = false;
+    return is_done;
+}
+
+static void end_slot(struct live *live, uint32_t index)
+{
+    struct live_slot *slot = &live->slots[index];
+    if (slot->allocation == SCRIPT_NONE) {
+        return;
+    }
+    struct allocation *allocation = space_get(slot->allocation);
+    allocation->slot = SPACE_NONE;
+    if (slot->current != SCRIPT_NONE && live->versions[slot->current].state == VERSION_HOST) {
+        allocation->host = live->versions[slot->current].host;
+        live->versions[slot->current].host = NULL;
+        allocation->is_dropped = false;
+    }
+    CHECK(!allocation->is_dropped);
+}
+
+void live_end(struct live *live)
+{
+    for (uint32_t i = 0; i < live->script->slot_count; i++) {
+        CUresult result;
+        if (live->slots[i].allocation != SCRIPT_NONE && live->slots[i].at_home != live->slots[i].current &&
+            live->slots[i].at_home != SCRIPT_NONE) {
+            live_vacate(live, i, live->slots[i].current, &result);
+        }
+    }
+    for (uint32_t i = 0; i < live->script->slot_count; i++) {
+        end_slot(live, i);
+    }
+    for (uint32_t v = 0; v < live->script->version_count; v++) {
+        live_let_go(live, v);
+    }
+}

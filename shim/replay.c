@@ -1,0 +1,325 @@
+#include "shim/driver.h"
+#include "shim/live.h"
+#include "shim/proof.h"
+#include "shim/proven.h"
+#include "shim/say.h"
+#include "shim/swap.h"
+
+#include "shim/inside.h"
+
+#define MAX_REPLAY_TOUCHES 1024u
+
+/* Where each touch of a replay goes. */
+struct target {
+    CUdeviceptr base;
+    uint32_t place;             /* SCRIPT_NONE: an allocation's home that no version stands for */
+    bool is_temporary;          /* the write is unwanted: given back after the operation */
+    bool is_rebuilt;            /* the version the touch writes becomes present */
+};
+
+bool live_acquire(struct live *live, struct place *place, CUresult *result)
+{
+    if (live->is_restoring) {
+        return reside_acquire(place, live->stream, result);
+    }
+    return frames_acquire(place, live->stream, result);
+}
+
+bool live_is_home(const struct live *live, uint32_t version)
+{
+    return live->slots[live->script->versions[version].slot].at_home == version;
+}
+
+static struct allocation *held_by(const struct live *live, uint32_t slot)
+{
+    uint32_t allocation = live->slots[slot].allocation;
+    return allocation == SCRIPT_NONE ? NULL : space_get(allocation);
+}
+
+void live_let_go(struct live *live, uint32_t version)
+{
+    struct live_version *state = &live->versions[version];
+    struct live_slot *slot = &live->slots[live->script->versions[version].slot];
+    if (state->state == VERSION_PRESENT) {
+        if (slot->at_home == version) {
+            slot->at_home = SCRIPT_NONE;
+        } else {
+            space_give_place(state->place);
+        }
+    }
+    if (state->host != NULL) {
+        swap_release(state->host);
+        state->host = NULL;
+    }
+    if (state->audit != NULL) {
+        swap_release(state->audit);
+        state->audit = NULL;
+    }
+    state->state = VERSION_ABSENT;
+    state->place = SCRIPT_NONE;
+}
+
+static bool own_place(struct live *live, uint64_t bytes, uint32_t *place, CUresult *result)
+{
+    *place = space_take_place(bytes, live->stream, result);
+    if (*place == SPACE_NONE) {
+        return false;
+    }
+    if (!live_acquire(live, space_place(*place), result)) {
+        space_give_place(*place);
+        *place = SCRIPT_NONE;
+        return false;
+    }
+    return true;
+}
+
+bool live_vacate(struct live *live, uint32_t slot, uint32_t keep, CUresult *result)
+{
+    uint32_t version = live->slots[slot].at_home;
+    *result = CUDA_SUCCESS;
+    if (version == SCRIPT_NONE || version == keep) {
+        return true;
+    }
+    struct live_version *state = &live->versions[version];
+    struct place *home = space_place(state->place);
+    if (live->script->versions[version].last_item < live->next_item && !live->is_restoring) {
+        frames_release(home);
+        live_let_go(live, version);
+        return true;
+    }
+    uint32_t place = space_take_place(live->script->versions[version].bytes, live->stream, result);
+    if (place == SPACE_NONE) {
+        return false;
+    }
+    if (home->page_count > 0) {
+        if (!frames_move(home, space_place(place), live->stream, result)) {
+            return false;
+        }
+    } else {
+        *result = driver.cuMemcpyDtoDAsync_v2(space_place(place)->base, home->base,
+                                              live->script->versions[version].bytes, streams_handle(live->stream));
+        streams_submitted(live->stream);
+        last_use_note(&space_place(place)->last, live->stream);
+    }
+    state->place = place;
+    live->slots[slot].at_home = SCRIPT_NONE;
+    return *result == CUDA_SUCCESS;
+}
+
+/* A place for a version that is about to be rebuilt: its allocation's home if the program's present content is
+ * dropped or is this very version, else one of its own. */
+static bool place_rebuilt(struct live *live, uint32_t version, uint32_t *place, CUresult *result)
+{
+    uint32_t slot = live->script->versions[version].slot;
+    struct allocation *allocation = held_by(live, slot);
+    struct live_slot *at = &live->slots[slot];
+    bool is_current = at->current == version;
+    bool is_home_wanted = allocation != NULL && space_place(allocation->home)->page_count > 0 &&
+                          (is_current || (at->at_home == SCRIPT_NONE && at->current != SCRIPT_NONE &&
+                                          live->versions[at->current].state == VERSION_DROPPED));
+    if (!is_home_wanted) {
+        return own_place(live, live->script->versions[version].bytes, place, result);
+    }
+    if (!live_vacate(live, slot, version, result)) {
+        return false;
+    }
+    *place = allocation->home;
+    if (!live_acquire(live, space_place(*place), result)) {
+        return false;
+    }
+    at->at_home = version;
+    return true;
+}
+
+/* The write of this touch is wanted by nobody: it goes to memory that is given back afterwards. */
+static bool target_unwanted(struct live *live, const struct script_touch *touch, struct target *target, CUresult *result)
+{
+    const struct script_slot *slot = &live->script->slots[touch->slot];
+    struct allocation *allocation = held_by(live, touch->slot);
+    CUdeviceptr source = 0;
+    if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state == VERSION_PRESENT) {
+        source = space_place(live->versions[touch->reads].place)->base;
+    } else if (slot->kind != SLOT_PLANNED && allocation != NULL) {
+        source = allocation->base;
+    }
+    if (!own_place(live, slot->bytes, &target->place, result)) {
+        return false;
+    }
+    target->is_temporary = true;
+    target->base = space_place(target->place)->base;
+    if (touch->is_loaded && source != 0) {
+        *result = driver.cuMemcpyDtoDAsync_v2(target->base, source, slot->bytes, streams_handle(live->stream));
+        streams_submitted(live->stream);
+    }
+    return *result == CUDA_SUCCESS;
+}
+
+static bool target_written(struct live *live, const struct script_touch *touch, struct target *target, CUresult *result)
+{
+    uint32_t version = touch->writes;
+    if (live->versions[version].state == VERSION_PRESENT) {
+        return target_unwanted(live, touch, target, result);
+    }
+    target->is_rebuilt = true;
+    if (touch->reads != SCRIPT_NONE) {
+        target->place = live->versions[touch->reads].place;
+    } else if (!place_rebuilt(live, version, &target->place, result)) {
+        return false;
+    }
+    target->base = space_place(target->place)->base;
+    return true;
+}
+
+static bool choose_target(struct live *live, const struct script_touch *touch, struct target *target, CUresult *result)
+{
+    *target = (struct target){ .place = SCRIPT_NONE };
+    if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state != VERSION_PRESENT) {
+        bool is_soft = touch->writes != SCRIPT_NONE && live->versions[touch->writes].state == VERSION_PRESENT;
+        if (!is_soft) {
+            live->trouble = "an input of a replay is not there";
+            *result = CUDA_ERROR_UNKNOWN;
+            return false;
+        }
+    }
+    if (touch->writes != SCRIPT_NONE) {
+        return target_written(live, touch, target, result);
+    }
+    if (touch->is_written && !touch->is_hidden) {
+        return target_unwanted(live, touch, target, result);
+    }
+    if (touch->reads != SCRIPT_NONE) {
+        target->place = live->versions[touch->reads].place;
+        target->base = space_place(target->place)->base;
+        return true;
+    }
+    struct allocation *allocation = held_by(live, touch->slot);
+    if (allocation == NULL) {
+        live->trouble = "an allocation that a replay reads was freed";
+        *result = CUDA_ERROR_UNKNOWN;
+        return false;
+    }
+    target->place = allocation->home;
+    target->base = allocation->base;
+    return true;
+}
+
+static void patch(const struct live *live, uint32_t operation, const struct target *targets, unsigned char *arguments)
+{
+    const struct script_operation *script = &live->script->operations[operation];
+    for (uint32_t i = 0; i < script->use_count; i++) {
+        const struct script_use *use = &live->script->uses[script->first_use + i];
+        CUdeviceptr address = targets[use->touch].base + use->offset;
+        __builtin_memcpy(arguments + use->where, &address, sizeof address);
+    }
+}
+
+/* In place: the version that was read is gone, its place now holds the one that was written. */
+static bool take_over(struct live *live, const struct script_touch *touch, CUresult *result)
+{
+    struct live_version *old = &live->versions[touch->reads], *fresh = &live->versions[touch->writes];
+    struct live_slot *slot = &live->slots[touch->slot];
+    struct allocation *allocation = held_by(live, touch->slot);
+    bool was_home = slot->at_home == touch->reads;
+    uint32_t place = old->place;
+    if (was_home) {
+        slot->at_home = touch->writes;
+    } else if (allocation != NULL && slot->current == touch->writes && space_place(allocation->home)->page_count > 0) {
+        if (!live_vacate(live, touch->slot, touch->writes, result) ||
+            !frames_move(space_place(place), space_place(allocation->home), live->stream, result)) {
+            return false;
+        }
+        space_give_place(place);
+        place = allocation->home;
+        slot->at_home = touch->writes;
+    }
+    old->place = SCRIPT_NONE;
+    old->state = VERSION_ABSENT;
+    fresh->place = place;
+    return true;
+}
+
+static bool settle(struct live *live, uint32_t operation, const struct target *targets, CUresult *result)
+{
+    const struct script_operation *script = &live->script->operations[operation];
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        const struct script_touch *touch = &live->script->touches[script->first_touch + i];
+        if (targets[i].place != SCRIPT_NONE) {
+            last_use_note(&space_place(targets[i].place)->last, live->stream);
+        }
+        if (targets[i].is_temporary) {
+            space_give_place(targets[i].place);
+        }
+        if (!targets[i].is_rebuilt) {
+            continue;
+        }
+        struct live_version *version = &live->versions[touch->writes];
+        version->place = targets[i].place;
+        if (touch->reads != SCRIPT_NONE && !take_over(live, touch, result)) {
+            return false;
+        }
+        version->state = VERSION_PRESENT;
+        if (live_is_home(live, touch->writes)) {
+            struct allocation *allocation = held_by(live, touch->slot);
+            allocation->is_dropped = false;
+            space_touch(allocation);
+        }
+    }
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        const struct script_touch *touch = &live->script->touches[script->first_touch + i];
+        if (targets[i].is_rebuilt && !proven_rebuilt(live, touch->writes)) {
+            *result = CUDA_ERROR_UNKNOWN;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void undo_targets(struct live *live, const struct script_operation *script, const struct target *targets,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct script_touch *touch = &live->script->touches[script->first_touch + i];
+        if (targets[i].is_temporary) {
+            space_give_place(targets[i].place);
+        } else if (targets[i].is_rebuilt && touch->reads == SCRIPT_NONE && targets[i].place != SCRIPT_NONE) {
+            if (live_is_home(live, touch->writes)) {
+                live->slots[touch->slot].at_home = SCRIPT_NONE;
+                frames_release(space_place(targets[i].place));
+            } else {
+                space_give_place(targets[i].place);
+            }
+        }
+    }
+}
+
+bool live_replay(struct live *live, uint32_t index, CUresult *result)
+{
+    static struct target targets[MAX_REPLAY_TOUCHES];
+    static unsigned char arguments[LAUNCH_MAX_ARGUMENT_BYTES];
+    const struct script_operation *script = &live->script->operations[index];
+    const struct live_operation *kept = &live->operations[index];
+    *result = CUDA_SUCCESS;
+    if (!kept->is_kept || script->touch_count > MAX_REPLAY_TOUCHES) {
+        live->trouble = "the arguments of an operation to replay were not kept";
+        *result = CUDA_ERROR_UNKNOWN;
+        return false;
+    }
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        if (!choose_target(live, &live->script->touches[script->first_touch + i], &targets[i], result)) {
+            undo_targets(live, script, targets, i + 1);
+            return false;
+        }
+    }
+    __builtin_memcpy(arguments, kept->operation.arguments, kept->operation.argument_bytes);
+    patch(live, index, targets, arguments);
+    *result = launch_issue(&kept->operation, arguments);
+    if (*result != CUDA_SUCCESS) {
+        live->trouble = "a replay could not be issued";
+        undo_targets(live, script, targets, script->touch_count);
+        return false;
+    }
+    streams_submitted(live->stream);
+    live->replayed++;
+    live->replayed_nanoseconds += script->nanoseconds;
+    return settle(live, index, targets, result);
+}

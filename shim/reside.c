@@ -1,0 +1,105 @@
+#include "shim/reside.h"
+
+#include "shim/hidden.h"
+#include "shim/say.h"
+#include "shim/swap.h"
+
+#include "shim/inside.h"
+
+static struct {
+    bool is_forbidden;
+} state;
+
+void reside_allow_eviction(bool is_allowed)
+{
+    state.is_forbidden = !is_allowed;
+}
+
+static bool is_evictable(const struct allocation *allocation)
+{
+    const struct place *home = space_place(allocation->home);
+    return allocation->is_live && !allocation->is_pinned && allocation->locks == 0 && home->page_count > 0 &&
+           home->is_resident;
+}
+
+bool reside_evict(struct allocation *allocation, uint32_t stream)
+{
+    struct place *home = space_place(allocation->home);
+    streams_order(home->last.streams, stream);
+    allocation->host = swap_out(allocation->base, allocation->bytes, stream, SWAP_TRAFFIC);
+    if (allocation->host == NULL) {
+        return false;
+    }
+    last_use_note(&home->last, stream);
+    frames_release(home);
+    space_untrack(allocation);
+    return true;
+}
+
+bool reside_make_room(uint32_t count, uint32_t stream)
+{
+    if (frames_available() >= count) {
+        return true;
+    }
+    if (state.is_forbidden) {
+        return false;
+    }
+    hidden_collect(stream);
+    uint32_t next = space_oldest();
+    while (frames_available() < count && next != SPACE_NONE) {
+        struct allocation *allocation = space_get(next);
+        next = space_next_newer(next);
+        if (is_evictable(allocation) && !reside_evict(allocation, stream)) {
+            return false;
+        }
+    }
+    return frames_available() >= count;
+}
+
+bool reside_acquire(struct place *place, uint32_t stream, CUresult *result)
+{
+    *result = CUDA_SUCCESS;
+    if (place->is_resident) {
+        return true;
+    }
+    if (!reside_make_room(place->page_count, stream)) {
+        *result = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
+    }
+    return frames_acquire(place, stream, result);
+}
+
+bool reside_content(struct allocation *allocation, uint32_t stream, CUresult *result)
+{
+    struct place *home = space_place(allocation->home);
+    if (!reside_acquire(home, stream, result)) {
+        return false;
+    }
+    if (allocation->host != NULL) {
+        if (!swap_in(allocation->host, allocation->base, stream, SWAP_TRAFFIC)) {
+            *result = CUDA_ERROR_UNKNOWN;
+            return false;
+        }
+        last_use_note(&home->last, stream);
+        swap_release(allocation->host);
+        allocation->host = NULL;
+    }
+    if (home->page_count > 0) {
+        space_touch(allocation);
+    }
+    return true;
+}
+
+uint64_t reside_unmovable_bytes(void)
+{
+    uint64_t frames = space_slab_frames();
+    for (uint32_t i = 0; i < space_count(); i++) {
+        const struct allocation *allocation = space_get(i);
+        const struct place *home = space_place(allocation->home);
+        if (allocation->is_live && home->page_count > 0 && home->is_resident &&
+            (allocation->is_pinned || allocation->locks > 0)) {
+            frames += home->page_count;
+        }
+    }
+    return frames * frames_count().frame_bytes;
+}

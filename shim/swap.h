@@ -1,0 +1,33 @@
+/* Host copies of contents: swapping, and the copies that probation and audits keep.
+ *
+ * Copies go on the stream of the operation that needs them, so that frames may change owner in stream order.
+ * Buffers are pinned and pooled by size; a buffer that a copy still reads is reused on the same stream, or
+ * after that copy has finished.
+ * Callers hold the engine's turn. */
+#pragma once
+#include "shim/streams.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host_copy {
+    void *memory;
+    uint64_t bytes, capacity;
+    struct last_use last;
+    struct host_copy *next;
+};
+
+enum swap_reason { SWAP_TRAFFIC, SWAP_AUDIT };  /* counted apart */
+
+struct swap_counts {
+    uint64_t out_bytes, in_bytes, audited_bytes;
+};
+
+/* Copies `bytes` at `address` to the host, in order on `stream`. NULL: no host memory, or the driver failed. */
+struct host_copy *swap_out(CUdeviceptr address, uint64_t bytes, uint32_t stream, enum swap_reason reason);
+bool swap_in(struct host_copy *copy, CUdeviceptr address, uint32_t stream, enum swap_reason reason);
+void swap_release(struct host_copy *copy);
+/* Waits until the copy's bytes are on the host. */
+void swap_finish(const struct host_copy *copy);
+struct swap_counts swap_count(void);
