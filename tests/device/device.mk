@@ -1,0 +1,38 @@
+# The CPU device: build/device/libcuda.so.1 and build/device/libcudart.so.13.
+# Included by the Makefile; also works alone: make -f tests/device/device.mk device
+
+CC ?= gcc
+BUILD ?= build
+CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(shell command -v nvcc))
+CUDA_INCLUDE ?= $(CUDA_HOME)/include
+
+DEVICE_FLAGS := -std=gnu17 -O2 -g -fPIC -fvisibility=hidden -fno-semantic-interposition -pthread -D_GNU_SOURCE \
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wconversion -Werror \
+	-I. -isystem $(CUDA_INCLUDE)
+
+DEVICE_SOURCES := $(wildcard tests/device/*.c) shim/fatbin.c
+DEVICE_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(DEVICE_SOURCES))
+RUNTIME_SOURCES := $(wildcard tests/device/runtime/*.c)
+RUNTIME_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(RUNTIME_SOURCES))
+
+.PHONY: device
+device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13
+
+$(BUILD)/device/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(DEVICE_FLAGS) $(SANFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/device/libcuda.so.1: $(DEVICE_OBJECTS)
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete $(DEVICE_DEFS) \
+		-o $@ $(DEVICE_OBJECTS) -l:libzstd.a -lm -ldl -pthread
+	ln -sf libcuda.so.1 $(BUILD)/device/libcuda.so
+
+$(BUILD)/device/libcudart.so.13: $(RUNTIME_OBJECTS) tests/device/runtime/exports.map
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libcudart.so.13 -Wl,-Bsymbolic -Wl,-z,nodelete $(DEVICE_DEFS) \
+		-Wl,--version-script,tests/device/runtime/exports.map -o $@ $(RUNTIME_OBJECTS) -ldl -pthread
+	ln -sf libcudart.so.13 $(BUILD)/device/libcudart.so
+
+# A sanitizer's runtime comes with the program, so its names are open here.
+DEVICE_DEFS := $(if $(SANFLAGS),,-Wl,-z,defs)
+
+-include $(DEVICE_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d)

@@ -1,0 +1,35 @@
+/* The driver's own view of cuda.h: every version of every function is declared, and what we define of it is
+ * exported. First include of every file of the CPU device's driver. */
+#pragma once
+#define __CUDA_API_VERSION_INTERNAL
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#include <cudaProfiler.h>
+#pragma GCC visibility pop
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DRIVER_VERSION 13000
+
+/* Handles are addresses of objects that start with one of these words, so that a wrong one is refused. */
+enum handle_kind {
+    HANDLE_DEAD = 0,
+    HANDLE_CONTEXT = 0x43505531,
+    HANDLE_STREAM,
+    HANDLE_EVENT,
+    HANDLE_MODULE,
+    HANDLE_FUNCTION,
+    HANDLE_LIBRARY,
+    HANDLE_PHYSICAL,
+    HANDLE_POOL,
+    HANDLE_LINK
+};
+
+/* Thread-locals are reached from signal handlers and on every call. */
+#define THREAD_LOCAL __attribute__((tls_model("initial-exec"))) _Thread_local
+
+/* The plain functions' NULL is the legacy stream, the _ptsz/_ptds functions' NULL the thread's own. */
+static inline CUstream per_thread(CUstream stream) {
+    return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}

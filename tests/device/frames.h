@@ -1,0 +1,34 @@
+/* The device's physical memory: frames of `frame_bytes`, pages of one memory file, so that mapping a frame at
+ * two addresses makes a real alias.
+ *
+ * A `physical` is a set of frames with a count of holders (the handle itself and every mapping of it). Its
+ * frames are in use from physical_create until the last holder lets go; frames_used() is their exact sum and
+ * the high-water mark goes to stats. Freed frames keep their bytes: fresh memory has no defined content.
+ *
+ * Locking: all of it under memory_lock (space.h). */
+#pragma once
+#include "tests/device/driver.h"
+
+struct extent { uint64_t first, count; };   /* frames */
+
+struct physical {
+    enum handle_kind magic;
+    uint32_t holders;
+    size_t bytes;
+    CUmemAllocationProp properties;
+    uint32_t handle_count;      /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+    uint32_t extent_count;
+    struct extent extents[];
+};
+
+bool frames_open(size_t memory_bytes, size_t frame_bytes);
+int frames_file(void);
+size_t frames_bytes(void);      /* of one frame */
+size_t frames_total(void);      /* bytes of the device */
+size_t frames_used(void);       /* bytes in use */
+
+/* `bytes` is a multiple of the frame. NULL: out of memory. One holder: the caller. With a poison byte the
+ * frames are filled with it (negative: left as they are). */
+struct physical *physical_create(size_t bytes, int poison);
+void physical_hold(struct physical *physical);
+void physical_let_go(struct physical *physical);

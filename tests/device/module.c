@@ -1,0 +1,223 @@
+#include "tests/device/driver.h"
+#include "tests/device/module.h"
+#include "shim/fatbin.h"
+#include "tests/device/context.h"
+#include "tests/device/memory.h"
+#include "tests/device/settings.h"
+#include "tests/device/stats.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHY_BYTES 512
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct module *loaded;   /* under lock */
+
+static void explain(const struct load_log *log, const char *why) {
+    if (log != NULL && log->text != NULL && log->bytes > 0) snprintf(log->text, log->bytes, "%s", why);
+    else fprintf(stderr, "cpu device: %s\n", why);
+}
+
+/* The entry to take: the newest PTX that the device may run. */
+static bool choose_entry(const void *image, size_t known_bytes, struct fatbin_entry *best) {
+    struct fatbin fatbin;
+    struct fatbin_entry entry;
+    bool is_found = false;
+    if (!fatbin_open(image, known_bytes, &fatbin)) return false;
+    while (fatbin_next(&fatbin, &entry)) {
+        if (entry.kind != FATBIN_PTX || entry.target > settings()->capability) continue;
+        if (is_found && entry.target <= best->target) continue;
+        *best = entry;
+        is_found = true;
+    }
+    return is_found;
+}
+
+/* The PTX of the image, NUL-terminated, to be freed. */
+static CUresult read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why) {
+    struct fatbin_entry entry;
+    switch (image_kind(image, known_bytes)) {
+    case IMAGE_TEXT:
+        *bytes = known_bytes == SIZE_MAX ? strlen(image) : strnlen(image, known_bytes);
+        *text = strndup(image, *bytes);
+        return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    case IMAGE_FATBIN:
+    case IMAGE_WRAPPER:
+        if (!choose_entry(image, known_bytes, &entry)) {
+            snprintf(why, WHY_BYTES, "the fatbin carries no PTX for compute capability %u.%u or below",
+                     settings()->capability / 10, settings()->capability % 10);
+            return CUDA_ERROR_NO_BINARY_FOR_GPU;
+        }
+        *text = fatbin_text(&entry, bytes, why, WHY_BYTES);
+        return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    case IMAGE_ELF:
+        snprintf(why, WHY_BYTES, "a cubin cannot run on the CPU device: only PTX can");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    default:
+        snprintf(why, WHY_BYTES, "the image is neither PTX nor a fatbin");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+}
+
+static size_t align_up(size_t offset, size_t align) {
+    return align > 1 ? (offset + align - 1) / align * align : offset;
+}
+
+static CUresult place_globals(struct module *module) {
+    size_t count = program_global_count(module->program), bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct program_global *global = program_global(module->program, i);
+        bytes = align_up(bytes, global->align) + global->bytes;
+    }
+    if (count == 0) return CUDA_SUCCESS;
+    CUresult result = memory_allocate(bytes > 0 ? bytes : 1, USE_PLAIN, NULL, &module->globals);
+    if (result != CUDA_SUCCESS) return result;
+    bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct program_global *global = program_global(module->program, i);
+        bytes = align_up(bytes, global->align);
+        global->address = (void *)(module->globals + bytes);
+        bytes += global->bytes;
+    }
+    program_initialise_globals(module->program);
+    return CUDA_SUCCESS;
+}
+
+static void make_functions(struct module *module) {
+    module->function_count = program_entry_count(module->program);
+    module->functions = calloc(module->function_count + 1, sizeof *module->functions);
+    if (module->functions == NULL) abort();
+    for (size_t i = 0; i < module->function_count; i++) {
+        struct function *function = &module->functions[i];
+        function->magic = HANDLE_FUNCTION;
+        function->module = module;
+        function->index = i;
+        function->entry = program_entry(module->program, i);
+        function->carveout = -1;
+        size_t used = function->entry->shared_bytes;
+        function->dynamic_shared_limit = used < 48u << 10 ? (int)((48u << 10) - used) : 0;
+    }
+}
+
+/* Functions stay where they are for ever, marked dead: a stale handle is refused. */
+static void bury(struct module *module) {
+    for (size_t i = 0; i < module->function_count; i++) module->functions[i].magic = HANDLE_DEAD;
+    if (module->globals != 0) memory_release(module->globals);
+    program_release(module->program);
+    module->program = NULL;
+    module->magic = HANDLE_DEAD;
+}
+
+static void forget_context(struct context *context) {
+    pthread_mutex_lock(&lock);
+    for (struct module **link = &loaded; *link != NULL;) {
+        struct module *module = *link;
+        if (module->context != context) {
+            link = &module->next;
+            continue;
+        }
+        *link = module->next;
+        bury(module);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+CUresult module_load(const void *image, size_t known_bytes, struct context *context, const struct load_log *log,
+                     struct module **out) {
+    char *text, why[WHY_BYTES] = "the image cannot be read";
+    size_t bytes;
+    if (image == NULL) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = read_text(image, known_bytes, &text, &bytes, why);
+    if (result != CUDA_SUCCESS) {
+        explain(log, why);
+        return result;
+    }
+    struct module *module = calloc(1, sizeof *module);
+    if (module == NULL) abort();
+    result = CUDA_ERROR_INVALID_PTX;
+    module->program = program_parse(text, bytes, &result, why, sizeof why);
+    free(text);
+    if (module->program == NULL) {
+        explain(log, why);
+        free(module);
+        return result;
+    }
+    module->magic = context != NULL ? HANDLE_MODULE : HANDLE_LIBRARY;
+    module->context = context;
+    make_functions(module);
+    result = place_globals(module);
+    if (result != CUDA_SUCCESS) {
+        bury(module);
+        return result;
+    }
+    context_on_destroy(forget_context);
+    pthread_mutex_lock(&lock);
+    module->next = loaded;
+    loaded = module;
+    pthread_mutex_unlock(&lock);
+    *out = module;
+    return CUDA_SUCCESS;
+}
+
+void module_unload(struct module *module) {
+    device_wait();
+    pthread_mutex_lock(&lock);
+    struct module **link = &loaded;
+    while (*link != NULL && *link != module) link = &(*link)->next;
+    if (*link != NULL) {
+        *link = module->next;
+        bury(module);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+struct function *module_find_function(struct module *module, const char *name) {
+    for (size_t i = 0; i < module->function_count; i++)
+        if (strcmp(module->functions[i].entry->name, name) == 0) return &module->functions[i];
+    return NULL;
+}
+
+CUresult module_find_global(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes) {
+    size_t count = program_global_count(module->program);
+    for (size_t i = 0; i < count; i++) {
+        const struct program_global *global = program_global(module->program, i);
+        if (strcmp(global->name, name) != 0) continue;
+        if (address != NULL) *address = (CUdeviceptr)global->address;
+        if (bytes != NULL) *bytes = global->bytes;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult function_find(CUfunction handle, struct function **out) {
+    struct function *function = (struct function *)handle;
+    if (function == NULL || ((uintptr_t)function & 7) != 0 || function->magic != HANDLE_FUNCTION)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = function;
+    return CUDA_SUCCESS;
+}
+
+CUresult function_prepare(struct function *function) {
+    if (atomic_load_explicit(&function->is_prepared, memory_order_acquire)) return CUDA_SUCCESS;
+    char why[WHY_BYTES] = "";
+    bool was_compiled = false;
+    if (!program_prepare(function->module->program, function->index, &was_compiled, why, sizeof why)) {
+        fprintf(stderr, "cpu device: %s: %s\n", function->entry->name, why);
+        return CUDA_ERROR_INVALID_PTX;
+    }
+    if (was_compiled) stats_add_compiled();
+    atomic_store_explicit(&function->is_prepared, true, memory_order_release);
+    return CUDA_SUCCESS;
+}
+
+struct load_log load_log_of(unsigned count, const CUjit_option *options, void *const *values) {
+    struct load_log log = {NULL, 0};
+    for (unsigned i = 0; options != NULL && values != NULL && i < count; i++) {
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER) log.text = values[i];
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) log.bytes = (size_t)(uintptr_t)values[i];
+    }
+    return log;
+}

@@ -1,0 +1,51 @@
+/* Modules, libraries and functions: loaded programs and handles into them.
+ *
+ * A library's kernels and a module's functions are the same objects: a CUkernel may be used wherever a
+ * CUfunction is expected. Module globals are device memory, allocated at load. Modules go with their context
+ * or by unload, after the device is idle; libraries by unload. */
+#pragma once
+#include "tests/device/program.h"
+
+struct module;
+
+struct function {
+    enum handle_kind magic;
+    struct module *module;
+    size_t index;
+    const struct program_entry *entry;
+    int dynamic_shared_limit;
+    int cache_config, carveout;
+    _Atomic bool is_prepared;
+    _Atomic uint32_t nanoseconds_per_block; /* 0: not known yet */
+};
+
+struct module {
+    enum handle_kind magic;     /* HANDLE_MODULE or HANDLE_LIBRARY */
+    struct context *context;    /* NULL: a library's */
+    uint64_t context_id;
+    struct program *program;
+    CUdeviceptr globals;        /* one allocation for all; 0: none */
+    size_t function_count;
+    struct function *functions;
+    struct module *next;
+};
+
+/* Where the caller's JIT options want the reason for a failure. */
+struct load_log {
+    char *text;
+    size_t bytes;
+};
+
+/* From PTX text, a fatbin (the newest PTX not above the device's capability) or a wrapper of one. */
+CUresult module_load(const void *image, size_t known_bytes, struct context *context, const struct load_log *log,
+                     struct module **out);
+void module_unload(struct module *module);
+struct function *module_find_function(struct module *module, const char *name);
+CUresult module_find_global(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
+
+CUresult function_find(CUfunction handle, struct function **out);
+/* Compiled and ready to run; CUDA_ERROR_INVALID_PTX or what else went wrong, with a line on stderr. */
+CUresult function_prepare(struct function *function);
+
+/* The log of cuModuleLoadDataEx and kin. */
+struct load_log load_log_of(unsigned count, const CUjit_option *options, void *const *values);

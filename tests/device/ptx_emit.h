@@ -1,0 +1,53 @@
+/* What the files that write C share. One struct emit per entry; handlers of operations (ptx_emit_*.c, found through
+ * the table in ptx_ops.c) write the statement for e->insn. Registers are C variables r0, r1, ... of the type they are
+ * declared with; the place of a thread is t, x, y, z; B is its block, S its shared memory, P its parameters. */
+#pragma once
+#include "tests/device/ptx.h"
+
+struct emit {
+    struct ptx_module *module;
+    struct ptx_arena *arena;
+    struct ptx_text *text;
+    struct ptx_function *entry;
+    struct ptx_function *function;        /* being written: the entry or one that it calls */
+    const struct ptx_flow *flow;
+    const struct ptx_layout *layout;
+    const struct ptx_insn *insn;
+    uint32_t used_modifiers;              /* bits of insn->modifiers that a handler has understood */
+    uint32_t block;                       /* being written */
+    const uint32_t *slots;                /* register -> byte offset, UINT32_MAX without */
+    const uint8_t *changed;               /* registers that the region writes */
+    bool failed;
+    char *why;
+    size_t why_bytes;
+};
+
+void emit_refuse(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void emit_c(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- modifiers: those that no handler takes make the instruction refused ---- */
+bool emit_take(struct emit *e, const char *modifier);
+int emit_take_of(struct emit *e, const char *const *choices);    /* index of the first present; -1: none */
+enum ptx_type emit_take_type(struct emit *e);                    /* the first type not yet taken, or PTX_NONE */
+enum ptx_space emit_take_space(struct emit *e);                  /* PTX_GENERIC if none is named */
+uint32_t emit_take_vector(struct emit *e);                       /* 1, 2, 4, 8 */
+bool emit_expect_operands(struct emit *e, uint32_t least, uint32_t most);
+
+/* ---- values ---- */
+const char *emit_value(struct emit *e, const struct ptx_operand *operand, enum ptx_type type);
+const char *emit_in(struct emit *e, uint32_t index, enum ptx_type type);
+void emit_set(struct emit *e, const struct ptx_operand *operand, enum ptx_type type, const char *expression);
+void emit_out(struct emit *e, enum ptx_type type, const char *format, ...) __attribute__((format(printf, 3, 4)));
+const char *emit_address(struct emit *e, const struct ptx_operand *operand, enum ptx_space space);
+const char *emit_special(struct emit *e, const char *name);
+const char *emit_variable(struct emit *e, const struct ptx_variable *variable, int64_t offset, bool generic);
+bool emit_constant(const struct ptx_operand *operand, uint64_t *bits);
+const char *emit_format(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *ptx_register_c(const struct ptx_register *reg);
+bool ptx_in_frame(const struct emit *e, const struct ptx_variable *variable);
+
+/* The suspension at a sync, and the tables that describe it (ptx_emit_sync.c). */
+void emit_suspend(struct emit *e);
+void emit_syncs(struct emit *e);
+void emit_jump(struct emit *e, uint32_t label);
+const char *emit_function_name(struct emit *e, const struct ptx_function *function);

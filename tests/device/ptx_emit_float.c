@@ -1,0 +1,411 @@
+/* Floating point arithmetic, and the operations that integers and floats share by name. */
+#include "tests/device/ptx_emit.h"
+
+#include <string.h>
+
+#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
+#include "tests/device/ptx_ops.def"
+#undef OP
+
+void emit_int_add(struct emit *e, enum ptx_type type);
+void emit_int_mul(struct emit *e, enum ptx_type type);
+void emit_int_mad(struct emit *e, enum ptx_type type);
+void emit_int_div(struct emit *e, enum ptx_type type);
+void emit_int_minmax(struct emit *e, enum ptx_type type);
+
+static const char *const roundings[] = { "rn", "rz", "rm", "rp", NULL };
+
+struct float_mode { int rounding; bool ftz, sat, relu; };
+
+static struct float_mode take_mode(struct emit *e)
+{
+    struct float_mode mode = { emit_take_of(e, roundings), emit_take(e, "ftz"), emit_take(e, "sat"), emit_take(e, "relu") };
+    return mode;
+}
+
+static bool is_small_float(enum ptx_type type)
+{
+    return type == PTX_F16 || type == PTX_F16X2 || type == PTX_BF16 || type == PTX_BF16X2;
+}
+
+static bool is_pair(enum ptx_type type)
+{
+    return type == PTX_F16X2 || type == PTX_BF16X2;
+}
+
+static const char *small_name(enum ptx_type type)
+{
+    return type == PTX_F16 || type == PTX_F16X2 ? "f16" : "bf16";
+}
+
+/* An operand, flushed where the instruction says so. */
+static const char *float_in(struct emit *e, uint32_t index, enum ptx_type type, struct float_mode mode)
+{
+    const char *value = emit_in(e, index, type);
+    return mode.ftz && type == PTX_F32 ? emit_format(e, "ptx_ftz_f32(%s)", value) : value;
+}
+
+static void float_out(struct emit *e, enum ptx_type type, struct float_mode mode, const char *value)
+{
+    if (type == PTX_F64 && mode.ftz)
+        emit_refuse(e, "flushing of doubles");
+    if (mode.ftz)
+        value = emit_format(e, "ptx_ftz_f32(%s)", value);
+    if (mode.sat)
+        value = emit_format(e, type == PTX_F32 ? "ptx_sat_f32(%s)" : "ptx_sat_f64(%s)", value);
+    if (mode.relu)
+        emit_refuse(e, "relu");
+    emit_out(e, type, "%s", value);
+}
+
+/* f(a, b, ...) on f16 or bf16, on both halves of a pair. */
+static void small_out(struct emit *e, enum ptx_type type, struct float_mode mode, const char *function, uint32_t operands)
+{
+    const char *in[3], *name = small_name(type), *halves[2] = { "0", "0" };
+    for (uint32_t i = 0; i < operands; i++)
+        in[i] = emit_in(e, i + 1, type);
+    if (e->failed)
+        return;
+    for (int half = 0; half < (is_pair(type) ? 2 : 1); half++) {
+        const char *call = emit_format(e, "ptx_%s_%s(", function, name);
+        for (uint32_t i = 0; i < operands; i++) {
+            const char *part = emit_format(e, half ? "(uint16_t)(%s >> 16)" : "(uint16_t)%s", in[i]);
+            part = mode.ftz && name[0] == 'f' ? emit_format(e, "ptx_ftz_f16(%s)", part) : part;
+            call = emit_format(e, "%s%s%s", call, i ? ", " : "", part);
+        }
+        call = emit_format(e, "%s)", call);
+        if (mode.ftz && name[0] == 'f')
+            call = emit_format(e, "ptx_ftz_f16(%s)", call);
+        if (mode.sat)
+            call = emit_format(e, "ptx_sat_%s(%s)", name, call);
+        halves[half] = mode.relu ? emit_format(e, "ptx_relu_%s(%s)", name, call) : call;
+    }
+    if (mode.rounding > 0)
+        emit_refuse(e, "rounding");
+    if (is_pair(type))
+        emit_out(e, type, "%s | (uint32_t)%s << 16", halves[0], halves[1]);
+    else
+        emit_out(e, type, "%s", halves[0]);
+}
+
+/* a OP b, or ptx_<name>_<type>_<mode>(a, b) where the rounding is directed. */
+static void binary(struct emit *e, enum ptx_type type, const char *name, const char *sign)
+{
+    struct float_mode mode = take_mode(e);
+    if (is_small_float(type)) {
+        small_out(e, type, mode, name, 2);
+        return;
+    }
+    const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode);
+    if (mode.rounding > 0)
+        float_out(e, type, mode, emit_format(e, "ptx_%s_%s_%s(%s, %s)", name, type == PTX_F32 ? "f32" : "f64",
+                                             roundings[mode.rounding], a, b));
+    else
+        float_out(e, type, mode, emit_format(e, "%s %s %s", a, sign, b));
+}
+
+static enum ptx_type take_number(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e);
+    if (type == PTX_NONE || type == PTX_PRED || type == PTX_B8 || type == PTX_B16 || type == PTX_B32 || type == PTX_B64 || type == PTX_U8 ||
+        type == PTX_S8 || type == PTX_B128 || type >= PTX_U16X2 || type == PTX_TF32 || type == PTX_F32X2)
+        emit_refuse(e, "type");
+    return type;
+}
+
+static bool is_number_float(enum ptx_type type)
+{
+    return ptx_type_is_float(type) || is_small_float(type);
+}
+
+void emit_add(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    bool is_add = strcmp(e->insn->opcode, "add") == 0;
+    if (is_number_float(type))
+        binary(e, type, is_add ? "add" : "sub", is_add ? "+" : "-");
+    else
+        emit_int_add(e, type);
+}
+
+void emit_mul(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    if (is_number_float(type))
+        binary(e, type, "mul", "*");
+    else
+        emit_int_mul(e, type);
+}
+
+static void fused(struct emit *e, enum ptx_type type)
+{
+    struct float_mode mode = take_mode(e);
+    if (is_small_float(type)) {
+        small_out(e, type, mode, "fma", 3);
+        return;
+    }
+    const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode), *c = float_in(e, 3, type, mode);
+    if (mode.rounding > 0)
+        float_out(e, type, mode, emit_format(e, "ptx_fma_%s_%s(%s, %s, %s)", type == PTX_F32 ? "f32" : "f64",
+                                             roundings[mode.rounding], a, b, c));
+    else
+        float_out(e, type, mode, emit_format(e, "__builtin_fma%s(%s, %s, %s)", type == PTX_F32 ? "f" : "", a, b, c));
+}
+
+void emit_fma(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    if (!is_number_float(type))
+        emit_refuse(e, "type");
+    else
+        fused(e, type);
+}
+
+void emit_mad(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    if (ptx_type_is_float(type))
+        fused(e, type);
+    else if (is_number_float(type))
+        emit_refuse(e, "type");
+    else
+        emit_int_mad(e, type);
+}
+
+void emit_div(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    if (!is_number_float(type)) {
+        emit_int_div(e, type);
+        return;
+    }
+    if (!ptx_type_is_float(type))
+        emit_refuse(e, "type");
+    bool is_approximate = emit_take(e, "approx"), is_full = emit_take(e, "full");
+    if (is_approximate && type == PTX_F32) {
+        struct float_mode mode = take_mode(e);
+        float_out(e, type, mode, emit_format(e, "ptx_div_approx_f32(%s, %s)", float_in(e, 1, type, mode), float_in(e, 2, type, mode)));
+    } else if (is_approximate || (is_full && type != PTX_F32)) {
+        emit_refuse(e, "type");
+    } else {
+        binary(e, type, "div", "/");
+    }
+}
+
+void emit_rcp(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e);
+    bool is_approximate = emit_take(e, "approx");
+    struct float_mode mode = take_mode(e);
+    if (type == PTX_F64 && is_approximate && mode.ftz) {
+        emit_out(e, type, "ptx_rcp_ftz_f64(%s)", emit_in(e, 1, type));
+        return;
+    }
+    if (!ptx_type_is_float(type))
+        emit_refuse(e, "type");
+    const char *a = float_in(e, 1, type, mode), *one = type == PTX_F32 ? "1.0f" : "1.0";
+    if (mode.rounding > 0)
+        float_out(e, type, mode, emit_format(e, "ptx_div_%s_%s(%s, %s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding], one, a));
+    else
+        float_out(e, type, mode, emit_format(e, "%s / %s", one, a));
+}
+
+void emit_sqrt(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e);
+    emit_take(e, "approx");
+    struct float_mode mode = take_mode(e);
+    if (!ptx_type_is_float(type))
+        emit_refuse(e, "type");
+    const char *a = float_in(e, 1, type, mode);
+    if (mode.rounding > 0)
+        float_out(e, type, mode, emit_format(e, "ptx_sqrt_%s_%s(%s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding], a));
+    else
+        float_out(e, type, mode, emit_format(e, "__builtin_sqrt%s(%s)", type == PTX_F32 ? "f" : "", a));
+}
+
+/* ex2, lg2, sin, cos, tanh, rsqrt */
+void emit_approximation(struct emit *e)
+{
+    const char *name = e->insn->opcode;
+    enum ptx_type type = emit_take_type(e);
+    if (!emit_take(e, "approx"))
+        emit_refuse(e, "not .approx");
+    struct float_mode mode = take_mode(e);
+    if (type == PTX_F64 && strcmp(name, "rsqrt") == 0)
+        emit_out(e, type, mode.ftz ? "ptx_rsqrt_ftz_f64(%s)" : "ptx_rsqrt_f64(%s)", emit_in(e, 1, type));
+    else if (is_small_float(type) && (strcmp(name, "ex2") == 0 || strcmp(name, "tanh") == 0))
+        small_out(e, type, mode, name, 1);
+    else if (type != PTX_F32)
+        emit_refuse(e, "type");
+    else
+        float_out(e, type, mode, emit_format(e, "ptx_%s_f32(%s)", name, float_in(e, 1, type, mode)));
+}
+
+void emit_abs(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    struct float_mode mode = take_mode(e);
+    const char *a = float_in(e, 1, type, mode);
+    if (is_small_float(type))
+        small_out(e, type, mode, "abs", 1);
+    else if (ptx_type_is_float(type))
+        float_out(e, type, mode, emit_format(e, type == PTX_F32 ? "ptx_abs_f32(%s)" : "ptx_abs_f64(%s)", a));
+    else
+        emit_out(e, type, "%s < 0 ? 0 - %s : %s", a, a, a);
+}
+
+void emit_neg(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    struct float_mode mode = take_mode(e);
+    const char *a = float_in(e, 1, type, mode);
+    if (is_small_float(type))
+        small_out(e, type, mode, "neg", 1);
+    else if (ptx_type_is_float(type))
+        float_out(e, type, mode, emit_format(e, type == PTX_F32 ? "ptx_neg_f32(%s)" : "ptx_neg_f64(%s)", a));
+    else
+        emit_out(e, type, "0 - %s", a);
+}
+
+void emit_minmax(struct emit *e)
+{
+    enum ptx_type type = take_number(e);
+    if (!is_number_float(type)) {
+        emit_int_minmax(e, type);
+        return;
+    }
+    bool keeps_nan = emit_take(e, "NaN");
+    struct float_mode mode = take_mode(e);
+    const char *function = emit_format(e, "%s%s", e->insn->opcode, keeps_nan ? "_nan" : "");
+    if (!emit_expect_operands(e, 3, 3))
+        return;
+    if (is_small_float(type))
+        small_out(e, type, mode, function, 2);
+    else if (type == PTX_F64 && keeps_nan)
+        emit_refuse(e, "type");
+    else
+        float_out(e, type, mode, emit_format(e, "ptx_%s_%s(%s, %s)", function, type == PTX_F32 ? "f32" : "f64",
+                                             float_in(e, 1, type, mode), float_in(e, 2, type, mode)));
+}
+
+void emit_copysign(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e);
+    if (!ptx_type_is_float(type))
+        emit_refuse(e, "type");
+    emit_out(e, type, "ptx_copysign_%s(%s, %s)", type == PTX_F32 ? "f32" : "f64", emit_in(e, 1, type), emit_in(e, 2, type));
+}
+
+void emit_testp(struct emit *e)
+{
+    static const char *const tests[] = { "finite", "infinite", "number", "notanumber", "normal", "subnormal", NULL };
+    int test = emit_take_of(e, tests);
+    enum ptx_type type = emit_take_type(e);
+    if (test < 0 || !ptx_type_is_float(type))
+        emit_refuse(e, "type or test");
+    else
+        emit_out(e, PTX_PRED, "ptx_testp_%s_%s(%s)", tests[test], type == PTX_F32 ? "f32" : "f64", emit_in(e, 1, type));
+}
+
+/* ---- comparison and selection ---- */
+
+static const char *const comparisons[] = {
+    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", NULL
+};
+
+/* An unordered comparison is the negation of the ordered one of the opposite sense. */
+static const char *const comparison_signs[] = {
+    "==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=", NULL, "!=", NULL, NULL, NULL, NULL, NULL, NULL
+};
+static const char *const opposite_signs[] = { [12] = ">=", [13] = ">", [14] = "<=", [15] = "<" };
+
+static const char *small_value(struct emit *e, enum ptx_type type, const char *bits)
+{
+    return emit_format(e, type == PTX_F16 ? "ptx_half_value(%s)" : "ptx_bf16_value(%s)", bits);
+}
+
+/* a CMP b as a C condition, for the operands at 1 and 2. */
+static const char *comparison(struct emit *e, enum ptx_type *type)
+{
+    int order = emit_take_of(e, comparisons);
+    *type = emit_take_type(e);
+    struct float_mode mode = { .ftz = emit_take(e, "ftz") };
+    if (order < 0 || *type == PTX_NONE || *type == PTX_PRED || is_pair(*type)) {
+        emit_refuse(e, "comparison or type");
+        return "0";
+    }
+    const char *a = float_in(e, 1, *type, mode), *b = float_in(e, 2, *type, mode);
+    if (is_small_float(*type)) {
+        a = small_value(e, *type, a);
+        b = small_value(e, *type, b);
+    }
+    if (strcmp(comparisons[order], "ne") == 0 && (is_small_float(*type) || ptx_type_is_float(*type)))
+        return emit_format(e, "(%s < %s || %s > %s)", a, b, a, b);
+    switch (order) {
+    case 10: return emit_format(e, "(!(%s < %s) && !(%s > %s))", a, b, a, b);
+    case 16: return emit_format(e, "(%s == %s && %s == %s)", a, a, b, b);
+    case 17: return emit_format(e, "(%s != %s || %s != %s)", a, a, b, b);
+    case 12: case 13: case 14: case 15: return emit_format(e, "(!(%s %s %s))", a, opposite_signs[order], b);
+    default: return emit_format(e, "(%s %s %s)", a, comparison_signs[order], b);
+    }
+}
+
+/* The condition joined with the predicate operand, if there is one. */
+static const char *joined(struct emit *e, const char *condition, int join)
+{
+    static const char signs[] = "&|^";
+    return join < 0 ? condition : emit_format(e, "(%s %c %s)", condition, signs[join], emit_in(e, 3, PTX_PRED));
+}
+
+static const char *const joins[] = { "and", "or", "xor", NULL };
+
+void emit_setp(struct emit *e)
+{
+    enum ptx_type type;
+    int join = emit_take_of(e, joins);
+    const char *condition = comparison(e, &type);
+    if (!emit_expect_operands(e, join < 0 ? 3 : 4, join < 0 ? 3 : 4))
+        return;
+    const struct ptx_operand *result = &e->insn->operands[0];
+    if (result->kind != PTX_OP_PAIR) {
+        emit_out(e, PTX_PRED, "%s", joined(e, condition, join));
+        return;
+    }
+    emit_c(e, "{ _Bool c_ = %s, d_ = %s;\n", joined(e, condition, join), joined(e, emit_format(e, "!%s", condition), join));
+    emit_set(e, &result->elements[0], PTX_PRED, "c_");
+    emit_set(e, &result->elements[1], PTX_PRED, "d_");
+    emit_c(e, "}\n");
+}
+
+/* set.CMP.TYPE.SOURCE: all ones, or 1.0, where true */
+void emit_compare_set(struct emit *e)
+{
+    enum ptx_type type;
+    int join = emit_take_of(e, joins);
+    enum ptx_type result = emit_take_type(e);
+    const char *condition = joined(e, comparison(e, &type), join);
+    if (result == PTX_F32)
+        emit_out(e, result, "%s ? 1.0f : 0.0f", condition);
+    else if (result == PTX_U32 || result == PTX_S32)
+        emit_out(e, result, "%s ? -1 : 0", condition);
+    else
+        emit_refuse(e, "type");
+}
+
+void emit_selp(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e);
+    if (type == PTX_NONE || type == PTX_PRED)
+        emit_refuse(e, "type");
+    emit_out(e, type, "%s ? %s : %s", emit_in(e, 3, PTX_PRED), emit_in(e, 1, type), emit_in(e, 2, type));
+}
+
+void emit_slct(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e), by = emit_take_type(e);
+    struct float_mode mode = { .ftz = emit_take(e, "ftz") };
+    if (by != PTX_S32 && by != PTX_F32)
+        emit_refuse(e, "type");
+    emit_out(e, type, "%s >= 0 ? %s : %s", float_in(e, 3, by, mode), emit_in(e, 1, type), emit_in(e, 2, type));
+}

@@ -1,0 +1,154 @@
+#include "tests/unit/policy_interpreter.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct interpreter {
+    const struct policy_problem *p;
+    uint64_t *value;     /* content; 0 = not there */
+    uint64_t *host;      /* copy on the host; 0 = none */
+    uint64_t *truth;     /* what the undropped run computes */
+    uint32_t position;
+    uint64_t peak;
+};
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
+    a *= 0xff51afd7ed558ccdu;
+    return (a ^ (a >> 33)) | 1;
+}
+
+static uint64_t compute(const struct policy_problem *p, uint32_t o, const uint64_t *value, uint32_t output)
+{
+    const struct policy_operation *op = &p->operations[o];
+    uint64_t h = mix(o + 1, 77);
+    for (uint32_t k = 0; k < op->read_count; k++)
+        h = mix(h, value[p->reads[op->first_read + k]]);
+    uint32_t old = p->versions[output].replaces;
+    if (old != POLICY_NONE)
+        h = mix(h, value[old]);
+    return mix(h, output);
+}
+
+static uint64_t resident(const struct interpreter *t)
+{
+    uint64_t sum = t->p->fixed_bytes;
+    for (uint32_t v = 0; v < t->p->version_count; v++)
+        sum += t->value[v] ? t->p->versions[v].bytes : 0;
+    return sum;
+}
+
+static const char *run_operation(struct interpreter *t, uint32_t o, bool again)
+{
+    const struct policy_problem *p = t->p;
+    const struct policy_operation *op = &p->operations[o];
+    uint64_t during = resident(t) + op->workspace_bytes + (again ? op->scratch_bytes : 0);
+    for (uint32_t k = 0; k < op->read_count; k++)
+        if (!t->value[p->reads[op->first_read + k]])
+            return "reads what is not there";
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k], old = p->versions[v].replaces;
+        if (!t->value[v] && old != POLICY_NONE && !t->value[old])
+            return "replaces what is not there";
+        if (t->value[v] || old == POLICY_NONE)
+            during += p->versions[v].bytes;
+    }
+    t->peak = during > t->peak ? during : t->peak;
+    uint64_t fresh[64];
+    if (op->write_count > 64)
+        return "test operation too large";
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k];
+        fresh[k] = t->value[v] ? 0 : compute(p, o, t->value, v);
+    }
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k], old = p->versions[v].replaces;
+        if (!fresh[k])
+            continue;
+        if (again && fresh[k] != t->truth[v])
+            return "replay gives another value";
+        t->value[v] = t->truth[v] = fresh[k];
+        if (old != POLICY_NONE)
+            t->value[old] = t->host[old] = 0;
+    }
+    return NULL;
+}
+
+static const char *step(struct interpreter *t, struct plan_item item)
+{
+    const struct policy_problem *p = t->p;
+    const struct policy_version *version = item.index < p->version_count ? &p->versions[item.index] : NULL;
+    const char *wrong;
+    switch (item.verb) {
+    case PLAN_RUN:
+        if (item.index != t->position)
+            return "run out of order";
+        wrong = run_operation(t, item.index, false);
+        t->position++;
+        return wrong;
+    case PLAN_REPLAY:
+        if (item.index >= t->position || t->position > p->operations[item.index].replayable_until)
+            return "replay where it may not";
+        return run_operation(t, item.index, true);
+    case PLAN_DROP:
+    case PLAN_SWAP_OUT:
+        if (!version || !t->value[item.index])
+            return "drop of what is not there";
+        if (version->droppable_from == POLICY_NONE || t->position < version->droppable_from)
+            return "drop of what is pinned";
+        if (item.verb == PLAN_SWAP_OUT) {
+            if (!version->is_swappable)
+                return "swap of what may not";
+            t->host[item.index] = t->value[item.index];
+        }
+        t->value[item.index] = 0;
+        return NULL;
+    case PLAN_SWAP_IN:
+        if (!version || t->value[item.index] || !t->host[item.index])
+            return "swap-in without a copy";
+        t->value[item.index] = t->host[item.index];
+        t->peak = resident(t) > t->peak ? resident(t) : t->peak;
+        return NULL;
+    default:
+        return "unknown verb";
+    }
+}
+
+static const char *interpret(struct interpreter *t, const struct plan_item *items, uint32_t count)
+{
+    const struct policy_problem *p = t->p;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        if (p->versions[v].producer == POLICY_NONE)
+            t->value[v] = t->truth[v] = mix(v, 12345);
+    t->peak = resident(t);
+    for (uint32_t k = 0; k < count; k++) {
+        const char *wrong = step(t, items[k]);
+        if (wrong)
+            return wrong;
+    }
+    if (t->position != p->operation_count)
+        return "not everything was run";
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        if (p->versions[v].is_kept && !t->value[v])
+            return "a kept version is missing at the end";
+        if (t->value[v] && t->value[v] != t->truth[v])
+            return "a version holds another value";
+    }
+    return NULL;
+}
+
+const char *interpret_plan(const struct policy_problem *p, const struct plan_item *items, uint32_t count,
+                           uint64_t *peak)
+{
+    size_t versions = (size_t)p->version_count + 1;
+    struct interpreter t = {.p = p};
+    t.value = calloc(versions * 3, sizeof *t.value);
+    if (!t.value)
+        return "out of memory";
+    t.host = t.value + versions;
+    t.truth = t.host + versions;
+    const char *wrong = interpret(&t, items, count);
+    *peak = t.peak;
+    free(t.value);
+    return wrong;
+}
