@@ -14,14 +14,16 @@ NVCC ?= $(firstword $(wildcard build/toolkit/bin/nvcc) $(shell command -v nvcc 2
 CUDA_HOME ?= $(firstword $(if $(wildcard build/toolkit/include/cuda.h),build/toolkit) \
              $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))) /usr/local/cuda)
 
+# V=1 shows the commands.
+Q = $(if $(V),,@)
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wconversion -Werror
 SANITIZE = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 CPPFLAGS += -I. -isystem $(CUDA_HOME)/include -D_GNU_SOURCE
 CFLAGS += -std=gnu17 $(OPT) -g -pthread $(WARNINGS) $(SANITIZE)
 DEPENDENCIES = -MMD -MP
-SHIM_FLAGS = -D__CUDA_API_VERSION_INTERNAL -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections \
+SHIM_FLAGS = -D__CUDA_API_VERSION_INTERNAL= -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections \
              -fdata-sections -fno-plt
-COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(DEPENDENCIES)
+COMPILE = $(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(DEPENDENCIES)
 
 SHIM_SOURCES := $(wildcard shim/*.c)
 TRACE_SOURCES := $(filter-out trace/main.c,$(wildcard trace/*.c))
@@ -45,28 +47,28 @@ library: $(BUILD)/libreprise.so ## build build/libreprise.so only
 all: library trace
 
 # --- the preloaded library -------------------------------------------------------------------------
-$(BUILD)/obj/shim/%.o: shim/%.c Makefile
+$(BUILD)/obj/shim/%.o: shim/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) $(SHIM_FLAGS) -c $< -o $@
 
 # The hooked names in the order of strcmp, for the look-up in doors.c.
-$(BUILD)/gen/hooks_by_name.def: shim/driver.def Makefile
+$(BUILD)/gen/hooks_by_name.def: shim/driver.def
 	@mkdir -p $(@D)
 	@sed -n 's/^FN(\(cu[A-Za-z0-9_]*\), [0-9]*, HOOK).*/\1/p' $< | LC_ALL=C sort | sed 's/.*/HOOKED(&)/' > $@
 $(BUILD)/obj/shim/doors.o: $(BUILD)/gen/hooks_by_name.def
 $(BUILD)/obj/shim/doors.o: CPPFLAGS += -I$(BUILD)
 
-$(BUILD)/obj/trace/%.o: trace/%.c Makefile
+$(BUILD)/obj/trace/%.o: trace/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections -fdata-sections -c $< -o $@
 
-$(BUILD)/obj/policy/%.o: policy/%.c Makefile
+$(BUILD)/obj/policy/%.o: policy/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -c $< -o $@
 
-$(BUILD)/gen/kernels.ptx: shim/kernels.cu Makefile
+$(BUILD)/gen/kernels.ptx: shim/kernels.cu
 	@mkdir -p $(@D)
-	$(NVCC) -ptx -arch=compute_75 -I. $< -o $@
+	$(Q)$(NVCC) -ptx -arch=compute_75 -I. $< -o $@
 
 # PTX ends in a zero byte, as cuModuleLoadData wants it.
 $(BUILD)/gen/kernels_ptx.c: $(BUILD)/gen/kernels.ptx
@@ -79,44 +81,46 @@ $(BUILD)/obj/gen/kernels_ptx.o: $(BUILD)/gen/kernels_ptx.c
 
 LIBRARY_LINK = -shared -Wl,-soname,libreprise.so -Wl,--version-script=shim/exports.map -Wl,-z,defs -Wl,-z,nodelete \
                -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed
-LIBRARY_LIBS = -lunwind -ldl -lm -lzstd
+LIBRARY_LIBS = -lunwind -ldl -lm -l:libzstd.a
 
 $(BUILD)/libreprise.so: $(LIBRARY_OBJECTS) shim/exports.map
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LIBRARY_LINK) $(LIBRARY_OBJECTS) $(LIBRARY_LIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(LIBRARY_LINK) $(LIBRARY_OBJECTS) $(LIBRARY_LIBS) -o $@
 
 # --- command line ----------------------------------------------------------------------------------
 ifneq ($(wildcard trace/main.c),)
 trace: $(BUILD)/reprise-trace
 $(BUILD)/reprise-trace: $(call object,trace/main.c $(TRACE_SOURCES) $(POLICY_SOURCES))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -lunwind -lm -lzstd -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -lunwind -lm -l:libzstd.a -o $@
 endif
 ifneq ($(wildcard policy/main.c),)
 trace: $(BUILD)/reprise-policy
 $(BUILD)/reprise-policy: $(call object,policy/main.c $(POLICY_SOURCES))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $^ -lm -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -lm -o $@
 endif
 trace:
 
 # --- tests -----------------------------------------------------------------------------------------
-$(BUILD)/obj/tests/%.o: tests/%.c Makefile
+$(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) -fPIC $(if $(filter unit/%,$*),-D__CUDA_API_VERSION_INTERNAL) -c $< -o $@
+	$(COMPILE) -fPIC $(if $(filter unit/%,$*),-D__CUDA_API_VERSION_INTERNAL=) -c $< -o $@
 
 test_links = $(shell sed -n 's|^/\* links:\(.*\)\*/.*|\1|p' tests/unit/$(1).c)
 define UNIT_RULE
 $(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call object,$(call test_links,$(1))) tests/unit/$(1).c
 	@mkdir -p $$(@D)
-	$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -lzstd -ldl -o $$@
+	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -l:libzstd.a -ldl -o $$@
 endef
 $(foreach test,$(UNIT_TESTS),$(eval $(call UNIT_RULE,$(test))))
 unit: $(UNIT_TESTS:%=$(BUILD)/unit/%) ## build the unit tests
 
+SANFLAGS = $(SANITIZE)
 -include tests/device/device.mk
 -include tests/apps/apps.mk
 -include tests/doors/doors.mk
+all: $(if $(wildcard tests/device/device.mk),device) $(if $(wildcard tests/apps/apps.mk),apps)
 
 # --- doing things ----------------------------------------------------------------------------------
 setup: ## install what is missing (quick when nothing is)

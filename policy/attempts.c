@@ -20,7 +20,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.small_bytes = s->request->small_bytes;
     settings.deadline = has_plan ? s->request->deadline : 0; /* late is better than nothing */
     /* tidying removes some replays, hence the allowance */
-    settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : s->best_ns + s->best_ns / 8;
+    settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
     if (!s->request->may_swap)
         settings.swap_weight = -1;
     enum forward_result result = forward_plan(s->graph, &settings, &items, &replay_ns);

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_DEADLINE_NS = 300000000 };
+static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 3000000000;
 
 static const struct strategy *const strategies[] = {
     &strategy_greedy,
+    &strategy_portfolio,
     &strategy_chen_budget,
     &strategy_chen_segments,
 };
@@ -45,34 +46,57 @@ static uint64_t small_bytes_under(const struct policy_problem *p, uint64_t cap)
     return small;
 }
 
-static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
-                                           uint64_t cap, bool any_will_do, struct best *best)
+static enum strategy_result run_strategy(const struct strategy *strategy, const struct graph *graph,
+                                         struct strategy_request *request, struct best *best)
+{
+    struct item_list items = {0};
+    struct simulation found;
+    enum strategy_result result = strategy->make(graph, request, &items);
+    if (result == STRATEGY_FOUND && check_plan(graph, items.items, items.count, request->cap, &found, NULL, 0) &&
+        found.added_nanoseconds < request->give_up_ns) {
+        items_release(&best->items);
+        *best = (struct best){items, found, strategy->name};
+        request->give_up_ns = found.added_nanoseconds;
+    } else {
+        items_release(&items);
+    }
+    return result;
+}
+
+static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options, uint64_t cap)
 {
     uint64_t length = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
-    struct strategy_request request = {.cap = cap, .may_swap = options->may_swap, .any_will_do = any_will_do, .give_up_ns = UINT64_MAX,
+    struct strategy_request request = {.cap = cap, .may_swap = options->may_swap, .give_up_ns = UINT64_MAX,
                                        .deadline = now_nanoseconds() + length,
                                        .small_bytes = small_bytes_under(graph->problem, cap)};
     graph_undropped_peak(graph, &request.pivot);
+    return request;
+}
+
+static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
+                                           struct strategy_request *request, struct best *best)
+{
     for (size_t k = 0; k < sizeof strategies / sizeof strategies[0]; k++) {
-        struct item_list items = {0};
-        struct simulation found;
         if (options->only_strategy && strcmp(options->only_strategy, strategies[k]->name) != 0)
             continue;
-        enum strategy_result result = strategies[k]->make(graph, &request, &items);
-        if (result == STRATEGY_NO_MEMORY)
-            return result;
-        if (result == STRATEGY_FOUND && check_plan(graph, items.items, items.count, cap, &found, NULL, 0) &&
-            found.added_nanoseconds < request.give_up_ns) {
-            items_release(&best->items);
-            *best = (struct best){items, found, strategies[k]->name};
-            request.give_up_ns = found.added_nanoseconds;
-        } else {
-            items_release(&items);
-        }
-        if (best->items.items && (any_will_do || request.give_up_ns == 0 || now_nanoseconds() > request.deadline))
+        if (run_strategy(strategies[k], graph, request, best) == STRATEGY_NO_MEMORY)
+            return STRATEGY_NO_MEMORY;
+        if (best->items.items && (request->give_up_ns == 0 || now_nanoseconds() > request->deadline))
             break;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;
+}
+
+/* Does the first strategy, the quickest, hold this cap? policy_make_plan will then do so as well. */
+static bool is_easy(const struct graph *graph, const struct policy_options *options, uint64_t cap)
+{
+    struct best best = {0};
+    struct strategy_request request = request_for(graph, options, cap);
+    request.any_will_do = true;
+    run_strategy(strategies[0], graph, &request, &best);
+    bool is_found = best.items.items;
+    items_release(&best.items);
+    return is_found;
 }
 
 /* The smallest cap found for which a plan exists, by bisection between what any execution needs and what
@@ -84,16 +108,14 @@ static uint64_t find_floor(const struct graph *graph, const struct policy_option
         low = above + 1;
     if (low >= high)
         return high;
-    uint64_t tolerance = high / 512 + 1;
+    uint64_t tolerance = high / 512 + 1, start = now_nanoseconds();
     for (uint64_t middle = low; low < high; middle = low + (high - low) / 2) {
-        struct best best = {0};
-        if (high - low < tolerance && middle != low)
+        if ((high - low < tolerance && middle != low) || now_nanoseconds() - start > FLOOR_SEARCH_NS)
             break;
-        if (run_strategies(graph, options, middle, true, &best) == STRATEGY_FOUND)
+        if (is_easy(graph, options, middle))
             high = middle;
         else
             low = middle + 1;
-        items_release(&best.items);
     }
     return high;
 }
@@ -122,7 +144,15 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
                                           struct plan *out, uint64_t *floor_bytes, char *why, size_t why_bytes)
 {
     struct best best = {0};
-    enum strategy_result result = run_strategies(graph, options, options->cap_bytes, false, &best);
+    struct cut cut = {0};
+    struct strategy_request request = request_for(graph, options, options->cap_bytes);
+    bool is_under_pressure = graph->problem->operation_count && graph_undropped_peak(graph, NULL) > options->cap_bytes;
+    if (is_under_pressure && !cut_solve(graph, request.pivot, options->cap_bytes, &cut))
+        return POLICY_NO_MEMORY;
+    request.cut = is_under_pressure ? &cut : NULL;
+    enum strategy_result result = run_strategies(graph, options, &request, &best);
+    uint64_t bound = options->may_swap || cut.bound_ns == UINT64_MAX ? 0 : cut.bound_ns;
+    cut_release(&cut);
     if (result == STRATEGY_NO_MEMORY) {
         items_release(&best.items);
         return POLICY_NO_MEMORY;
@@ -134,6 +164,7 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
                          .peak_bytes = best.found.peak_bytes,
                          .run_nanoseconds = best.found.run_nanoseconds,
                          .added_nanoseconds = best.found.added_nanoseconds,
+                         .bound_nanoseconds = bound,
                          .strategy = best.strategy};
     return POLICY_OK;
 }

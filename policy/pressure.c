@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32 };
+enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16 };
 
 static bool is_absent(const struct forward *f, uint32_t v)
 {
@@ -118,28 +118,41 @@ static double raise_to(double base, double exponent)
     return exponent == 1 ? base : pow(base, exponent);
 }
 
+/* What it costs to get v back, per byte. */
+static double cost_per_byte(struct forward *f, uint32_t v, uint32_t until)
+{
+    double cost = f->graph->rebuildable_until[v] >= until ? rebuild_cost(f, v) : HUGE_VAL;
+    if (may_swap(f, v) && swap_cost(f, v) < cost)
+        cost = swap_cost(f, v);
+    return cost / (double)f->graph->problem->versions[v].bytes;
+}
+
+/* The price given for v up to the pivot; what is needed again before the pivot is worth more. */
+static double price_of(struct forward *f, uint32_t v, const struct need *need)
+{
+    const struct forward_settings *s = f->settings;
+    bool is_urgent = need->next < s->pivot;
+    if (s->hold[v] > 0)
+        return is_urgent ? s->hold[v] * URGENT : s->hold[v];
+    return s->flat_hold ? 1e30 : cost_per_byte(f, v, need->until) * URGENT;
+}
+
 static double score_of(struct forward *f, uint32_t v)
 {
     const struct graph *g = f->graph;
     const struct forward_settings *s = f->settings;
     const struct policy_version *version = &g->problem->versions[v];
     struct need need = need_of(f, v);
-    bool is_held = s->hold && f->residency.position <= s->pivot, is_flat = is_held && s->flat_hold;
+    bool is_priced = s->hold && f->residency.position <= s->pivot;
     bool is_dead = need.until < f->residency.position || need.next == POLICY_NONE;
-    if (is_dead && !(is_held && s->hold[v] > 0))
+    if (is_dead && !(is_priced && s->hold[v] > 0))
         return -1;
-    uint32_t next = is_dead ? g->problem->operation_count : need.next;
-    double distance = is_flat ? 1 : 1 + (double)(g->clock[next] - g->clock[f->residency.position]);
-    double score;
-    if (is_held) {
-        score = s->hold[v];
-    } else {
-        double cost = g->rebuildable_until[v] >= need.until ? rebuild_cost(f, v) : HUGE_VAL;
-        if (may_swap(f, v) && swap_cost(f, v) < cost)
-            cost = swap_cost(f, v);
-        score = cost / (double)version->bytes;
-    }
-    score /= raise_to(distance, s->beta);
+    if (is_dead)
+        need = (struct need){g->problem->operation_count, g->problem->operation_count};
+    double distance = 1 + (double)(g->clock[need.next] - g->clock[f->residency.position]);
+    double score = is_priced ? price_of(f, v, &need) : cost_per_byte(f, v, need.until);
+    if (!(is_priced && s->flat_hold))
+        score /= raise_to(distance, s->beta);
     return version->bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
 }
 

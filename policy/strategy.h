@@ -4,6 +4,7 @@
  * deterministic except where the deadline stops it, and must stop soon after the deadline.
  */
 #pragma once
+#include "policy/cut.h"
 #include "policy/forward.h"
 
 struct strategy_request {
@@ -13,6 +14,7 @@ struct strategy_request {
     uint32_t pivot;         /* position at which the undropped run holds most */
     uint64_t give_up_ns;    /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     uint64_t deadline;      /* now_nanoseconds() at which to stop */
+    const struct cut *cut;  /* at the pivot; NULL where none was made */
     uint64_t small_bytes;   /* versions of this size or less are not worth dropping */
 };
 
@@ -25,7 +27,7 @@ struct strategy {
                                  struct item_list *out);
 };
 
-extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget;
+extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio;
 
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {

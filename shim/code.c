@@ -316,7 +316,7 @@ static void mark(uint64_t *marks, uint32_t offset, uint32_t size, uint32_t word)
 
 bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const uint32_t *offsets,
                      const uint32_t *sizes, struct function_facts *out) {
-    out->is_readable = out->is_impure = out->has_indirect_access = false;
+    out->is_readable = out->is_impure = out->has_indirect_access = out->has_indirect_store = false;
     out->impure_reason = NULL;
     memset(out->stored_words, 0, sizeof out->stored_words);
     memset(out->loaded_words, 0, sizeof out->loaded_words);
@@ -338,5 +338,6 @@ bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const
     out->is_impure = facts->impure_reason != NULL;
     out->impure_reason = facts->impure_reason;
     out->has_indirect_access = facts->has_indirect_load || facts->has_indirect_store;
+    out->has_indirect_store = facts->has_indirect_store;
     return true;
 }

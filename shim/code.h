@@ -59,8 +59,8 @@ void code_drop_module(const void *owner);
 const struct code_facts *code_lookup(const void *owner, const char *name);
 
 /* Lays the facts out over the argument block as the driver placed the parameters: offsets[i], sizes[i] from
- * cuFuncGetParamInfo. Sets is_readable, is_impure, impure_reason, has_indirect_access, stored_words and
- * loaded_words of *out and nothing else. Returns false and sets is_readable = false if the code is unreadable or
+ * cuFuncGetParamInfo. Sets is_readable, is_impure, impure_reason, has_indirect_access, has_indirect_store,
+ * stored_words and loaded_words of *out and nothing else. Returns false and sets is_readable = false if the code is unreadable or
  * the parameters do not agree. */
 bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const uint32_t *offsets,
                      const uint32_t *sizes, struct function_facts *out);

@@ -220,7 +220,7 @@ static void describe_step(struct step *step) {
         describe_atomic(step);
     /* cp.async.wait_group, .commit_group, .mbarrier.arrive, prefetches: no data moves into named memory. */
     if (step->kind == STEP_COPY &&
-        (slice_has(step->opcode, "_group") || slice_has(step->opcode, ".wait_all") ||
+        (slice_has(step->opcode, ".commit_group") || slice_has(step->opcode, ".wait_group") || slice_has(step->opcode, ".wait_all") ||
          slice_starts(step->opcode, "cp.async.mbarrier") || slice_has(step->opcode, ".prefetch")))
         step->kind = STEP_NONE;
 }

@@ -163,7 +163,7 @@ CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
         return driver.cuMemAlloc_v2(out, bytes);
     }
     struct frames_counts frames = frames_count();
-    uint64_t unmovable = reside_unmovable_bytes(), footprint = space_allocation_footprint(bytes);
+    uint64_t unmovable = space_unmovable_frames() * frames.frame_bytes, footprint = space_allocation_footprint(bytes);
     uint64_t cap = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes;
     uint32_t number = stream == NULL ? default_stream() : streams_number(stream);
     uint32_t index = SPACE_NONE;
@@ -386,11 +386,12 @@ static bool bring_in_all(const struct touches *touches, uint32_t stream, CUresul
 
 static void scan_written(const struct operation *operation, const struct touches *touches, uint32_t stream)
 {
-    if (operation->kind != OPERATION_LAUNCH) {
-        return;
-    }
-    for (uint32_t i = 0; i < touches->count; i++) {
-        if (touches->items[i].is_stored || !operation->facts->is_readable) {
+    bool is_unread = operation->kind == OPERATION_LAUNCH && !operation->facts->is_readable;
+    bool is_from_host = operation->kind == OPERATION_COPY && /* scanned where it was in hand */
+                        ((const struct copy_arguments *)(const void *)operation->arguments)->direction !=
+                            COPY_DEVICE_TO_DEVICE;
+    for (uint32_t i = 0; i < touches->count && operation->kind != OPERATION_SET && !is_from_host; i++) {
+        if (touches->items[i].is_stored || is_unread) {
             hidden_scan_device(space_get(touches->items[i].allocation), stream);
         }
     }
@@ -451,10 +452,23 @@ static void mark_foreign(const struct touches *touches)
     }
 }
 
+/* Another lane uses what a plan disposes of: the plan was made without knowing that. */
+static void leave_for_foreign(const struct touches *touches)
+{
+    for (uint32_t i = 0; i < touches->count && follow_is_on(); i++) {
+        if (space_get(touches->items[i].allocation)->slot != SPACE_NONE) {
+            follow_leave();
+            follow_install(NULL, false, false);
+            iterate_left(default_stream());
+        }
+    }
+}
+
 /* A launch under capture runs later, and again and again: all it touches stays where it is. */
 static CUresult submit_captured(struct operation *operation, const struct touches *touches, uint32_t stream)
 {
     CUresult result = CUDA_SUCCESS;
+    leave_for_foreign(touches);
     for (uint32_t i = 0; i < touches->count; i++) {
         struct allocation *allocation = space_get(touches->items[i].allocation);
         if (!reside_content(allocation, default_stream(), &result)) {
@@ -467,12 +481,43 @@ static CUresult submit_captured(struct operation *operation, const struct touche
     return operation->forward(operation->call);
 }
 
+/* Its arguments cannot be read: whatever lives may be touched, so all of it must be there, and stay. */
+static CUresult submit_opaque(struct operation *operation, uint32_t stream)
+{
+    CUresult result = CUDA_SUCCESS;
+    if (follow_is_on()) {
+        follow_leave();
+        iterate_left(stream);
+    }
+    for (uint32_t i = 0; i < space_count(); i++) {
+        struct allocation *allocation = space_get(i);
+        if (!allocation->is_live) {
+            continue;
+        }
+        hidden_note(NULL, allocation, "a launch with unreadable arguments");
+        if (!reside_content(allocation, stream, &result)) {
+            say_out_of_memory("a launch whose arguments cannot be read", space_live_bytes(), 0);
+            return result;
+        }
+        streams_order(space_place(allocation->home)->last.streams, stream);
+        last_use_note(&space_place(allocation->home)->last, stream);
+        allocation->is_fresh = false;
+        allocation->is_foreign = true;
+    }
+    result = operation->forward(operation->call);
+    streams_submitted(stream);
+    return result;
+}
+
 static CUresult submit(struct operation *operation, struct touches *touches)
 {
     uint32_t stream = streams_number(operation->stream);
     find_touches(operation, touches);
     if (operation->is_captured) {
         return submit_captured(operation, touches, stream);
+    }
+    if (operation->is_opaque) {
+        return submit_opaque(operation, stream);
     }
     if (operation->kind == OPERATION_LAUNCH) {
         stats_launched();
@@ -484,6 +529,7 @@ static CUresult submit(struct operation *operation, struct touches *touches)
         signature = full_signature(operation, touches);
         iterate_arrived(signature, stream);
     } else {
+        leave_for_foreign(touches);
         mark_foreign(touches);
     }
     if (follow_is_on() && is_main) {
@@ -554,6 +600,10 @@ CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination)
     }
     turn_take();
     hidden_scan_host(host, bytes, destination);
+    if (hidden_took_dropped() && follow_is_on()) {
+        follow_leave();
+        iterate_left(default_stream());
+    }
     turn_give();
     return CUDA_SUCCESS;
 }

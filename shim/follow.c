@@ -209,6 +209,10 @@ bool live_drop(struct live *live, uint32_t version)
                     space_place(state_of->place)->page_count == 0)) {
         return true;            /* the program has not freed it yet: it stays until it does */
     }
+    if (is_held && space_get(slot->allocation)->is_pinned) {
+        live->trouble = FOLLOW_PINNED;
+        return false;
+    }
     if (state_of->host == NULL && script->is_rebuilt && !proven_dropping(live, version)) {
         live->trouble = "no host memory for the copies of probation";
         return false;
@@ -238,6 +242,11 @@ static bool swap_version_out(struct live *live, uint32_t version)
     struct live_version *state_of = &live->versions[version];
     if (state_of->state != VERSION_PRESENT) {
         return true;
+    }
+    if (live_is_home(live, version) && live->slots[live->script->versions[version].slot].allocation != SCRIPT_NONE &&
+        space_get(live->slots[live->script->versions[version].slot].allocation)->is_pinned) {
+        live->trouble = FOLLOW_PINNED;
+        return false;
     }
     if (state_of->host == NULL) {
         state_of->host = swap_out(space_place(state_of->place)->base, live->script->versions[version].bytes,
@@ -330,7 +339,7 @@ static bool run_item(struct live *live, struct plan_item item)
         return true;
     }
     if (!is_done && live->trouble == NULL) {
-        live->trouble = result == CUDA_ERROR_OUT_OF_MEMORY ? "the plan ran out of frames" : "a driver call failed";
+        live->trouble = result == CUDA_ERROR_OUT_OF_MEMORY ? FOLLOW_SHORT : "a driver call failed";
     }
     return is_done;
 }
@@ -372,7 +381,7 @@ static bool prepare_touch(struct live *live, const struct script_touch *touch, C
         }
     }
     if (!frames_acquire(home, live->stream, result)) {
-        live->trouble = "the plan ran out of frames";
+        live->trouble = FOLLOW_SHORT;
         return false;
     }
     if (allocation->host != NULL && !reside_content(allocation, live->stream, result)) {

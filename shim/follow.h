@@ -32,4 +32,6 @@ void follow_leave(void);                /* ends it wherever it is */
 /* The program frees an allocation. True: the plan still needs its content and keeps the place. */
 bool follow_free(struct allocation *allocation);
 struct follow_counts follow_count(void);
+#define FOLLOW_SHORT "the plan ran out of frames"
+#define FOLLOW_PINNED "the address of an activation became known outside the arguments"
 const char *follow_trouble(void);       /* why the last iteration was left; NULL: it was completed */

@@ -184,6 +184,14 @@ static CUresult create_frame(void)
     return CUDA_SUCCESS;
 }
 
+/* The device has less to give than the cap allows: others use it too. */
+static void lower_cap(void)
+{
+    state.cap = state.created + state.charged;
+    say(SAY_WARNING, "the device has no more memory: the cap is now %llu bytes",
+        (unsigned long long)state.cap * state.frame_bytes);
+}
+
 static void unlink_page(uint32_t page)
 {
     struct frame *frame = &state.frames[state.pages[page].frame - 1];
@@ -263,6 +271,9 @@ static CUresult take_fresh(uint32_t page, uint64_t *used_by)
     }
     if (state.created + state.charged < state.cap) {
         CUresult result = create_frame();
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+            lower_cap();
+        }
         if (result != CUDA_SUCCESS && state.free_count == 0) {
             return result;
         }

@@ -16,6 +16,7 @@ struct link {
 static struct {
     struct link *links;
     uint32_t count, first_free; /* first_free: plus one */
+    bool has_pinned_dropped;
 } state;
 
 static bool is_alive(const struct link *link)
@@ -71,8 +72,8 @@ void hidden_forget(struct allocation *holder)
 void hidden_note(struct allocation *holder, struct allocation *target, const char *reason)
 {
     if (!target->is_pinned) {
-        target->is_pinned = true;
-        target->pin_reason = reason;
+        space_pin(target, reason);
+        state.has_pinned_dropped |= target->is_dropped;
         say(SAY_DEBUG, "allocation of %llu bytes is pinned: %s", (unsigned long long)target->bytes, reason);
     }
     if (holder != NULL && holder != target) {
@@ -141,6 +142,13 @@ void hidden_collect(uint32_t stream)
             }
         }
     }
+}
+
+bool hidden_took_dropped(void)
+{
+    bool has = state.has_pinned_dropped;
+    state.has_pinned_dropped = false;
+    return has;
 }
 
 static bool is_touched(const struct touches *touches, uint32_t allocation)

@@ -12,6 +12,8 @@
 
 /* A pointer to `target` was found in `holder` (NULL: somewhere unknown). */
 void hidden_note(struct allocation *holder, struct allocation *target, const char *reason);
+/* Has something been pinned, since the last call, whose content a plan has dropped? */
+bool hidden_took_dropped(void);
 /* The payload of a copy to `destination`. */
 void hidden_scan_host(const void *host, uint64_t bytes, CUdeviceptr destination);
 /* The allocation ends: what it held is forgotten. */

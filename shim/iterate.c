@@ -113,11 +113,15 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
     problem->fixed_bytes = fixed_bytes(script);
     problem->out_bytes_per_ns = problem->in_bytes_per_ns = config()->may_swap ? script->copy_bytes_per_ns : 0;
     struct policy_options options = { .cap_bytes = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
-                                      .deadline_ns = PLANNING_NANOSECONDS,
-                                      .may_swap = config()->may_swap };
+                                      .deadline_ns = PLANNING_NANOSECONDS };
     uint64_t floor = 0;
     char why[256] = "";
+    options.may_swap = false;   /* what recomputation alone can hold is not swapped */
     enum policy_status status = policy_make_plan(problem, &options, &script->plan, &floor, why, sizeof why);
+    if (status == POLICY_INFEASIBLE && config()->may_swap) {
+        options.may_swap = true;
+        status = policy_make_plan(problem, &options, &script->plan, &floor, why, sizeof why);
+    }
     if (status != POLICY_OK) {
         refuse(floor, why);
         follow_install(NULL, false, false);
@@ -165,11 +169,14 @@ void iterate_left(uint32_t stream)
 {
     stats_set_phase(PHASE_REACTIVE);
     const char *trouble = follow_trouble();
-    if (trouble != NULL && __builtin_strcmp(trouble, "the plan ran out of frames") == 0) {
+    bool is_short = trouble != NULL && __builtin_strcmp(trouble, FOLLOW_SHORT) == 0;
+    if (is_short) {
         state.reserve_frames += 2;
+    }
+    if (proven_wants_new_plan() || is_short) {
         plan_again(stream);
-    } else if (proven_wants_new_plan()) {
-        plan_again(stream);
+    } else if (trouble != NULL && __builtin_strcmp(trouble, FOLLOW_PINNED) == 0) {
+        follow_install(NULL, false, false);
     }
     iterate_record(stream);
 }
@@ -183,8 +190,9 @@ static void first_rows(const struct period_answer *answer)
     while (begin >= answer->length && answer->boundary - begin < 2 * answer->length) {
         begin -= answer->length;
     }
-    if (stats_row_count() == 0 && begin < answer->length / 2) {
-        stats_skip_to(begin);
+    uint64_t launches = stats_launches_before(answer->boundary) - stats_launches_before(answer->boundary - answer->length);
+    if (stats_row_count() == 0 && stats_launches_before(begin) < launches / 2) {
+        stats_skip_to(begin);   /* setting up is not an iteration */
     }
     if (begin > stats_rows_end()) {
         stats_row(begin);

@@ -124,13 +124,14 @@ static inline struct kernels_shape kernels_pair_shape(uint64_t count) {
 #endif
 
 /* Multiplications of keyed halves (NH), with keys mixed from the position: equal words in other places, swapped
- * words and runs of zeros all show. */
+ * words and runs of zeros all show. The two sums must not both have the key 0 at a position: then a high half beside
+ * a low half of zeros would not show at all. */
 KERNELS_INLINE void kernels_absorb(uint64_t word, uint32_t position, uint64_t *first, uint64_t *second) {
     uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
-    uint32_t x = position * 0x9e3779b1u;
+    uint32_t x = position * 0x9e3779b1u + 0x27d4eb2fu;
     x ^= x >> 15;
     uint32_t y = x * 0x85ebca77u;
-    uint32_t z = y ^ y >> 16;
+    uint32_t z = (y ^ y >> 16) + 0x165667b1u;
     *first += (uint64_t)(low + y) * (uint32_t)(high + (x ^ 0x7f4a7c15u));
     *second += (uint64_t)(uint32_t)(low + z) * (uint32_t)(high + (y ^ 0xc2b2ae3du));
 }

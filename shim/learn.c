@@ -150,6 +150,29 @@ static void record_uses(struct record *record, const struct operation *operation
     record->use_count = state.use_count - record->first_use;
 }
 
+/* Does the kernel write to memory that is neither ours nor seen by us: pinned host memory, the program's own mappings?
+ * Running it twice would write there twice. */
+static bool writes_elsewhere(const struct operation *operation)
+{
+    const struct function_facts *facts = operation->facts;
+    uint32_t next_use = 0;
+    for (uint32_t where = 0; facts->is_readable && where + 8 <= operation->argument_bytes && where < 512 * 8; where += 8) {
+        uint64_t value;
+        CUmemorytype type;
+        if (next_use < operation->use_count && operation->uses[next_use].where == where) {
+            next_use++;
+            continue;
+        }
+        __builtin_memcpy(&value, operation->arguments + where, 8);
+        bool is_stored = facts->stored_words[where / 512] >> (where / 8 % 64) & 1;
+        if (is_stored && value >= 65536 && value < 1ull << 57 &&
+            driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool begin_timing(uint32_t index, uint32_t stream)
 {
     while (state.event_count < 2 * (index + 1)) {
@@ -176,6 +199,9 @@ uint32_t learn_before(const struct operation *operation, uint64_t signature, str
                                .live_signature = space_live_signature(),
                                .is_usable = !operation->is_opaque && !operation->is_captured &&
                                             !operation->is_cooperative_multi && !touches->is_overfull };
+    if (operation->kind == OPERATION_LAUNCH && (operation->facts->has_indirect_store || writes_elsewhere(operation))) {
+        record->is_usable = false;
+    }
     if (operation->kind == OPERATION_COPY) {
         const struct copy_arguments *copy = (const void *)operation->arguments;
         record->direction = copy->direction;

@@ -62,11 +62,16 @@ bool reside_acquire(struct place *place, uint32_t stream, CUresult *result)
     if (place->is_resident) {
         return true;
     }
-    if (!reside_make_room(place->page_count, stream)) {
-        *result = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
+    for (int i = 0; i < 2; i++) { /* twice: the first try may show that the device has less than the cap */
+        if (!reside_make_room(place->page_count, stream)) {
+            *result = CUDA_ERROR_OUT_OF_MEMORY;
+            return false;
+        }
+        if (frames_acquire(place, stream, result)) {
+            return true;
+        }
     }
-    return frames_acquire(place, stream, result);
+    return false;
 }
 
 bool reside_content(struct allocation *allocation, uint32_t stream, CUresult *result)

@@ -13,6 +13,7 @@
 
 struct slab {
     uint32_t page, used_units, next_free;
+    uint32_t longest_run;       /* no free run is longer than this */
     bool is_used;
     struct place frame_place;   /* one page */
 };
@@ -40,7 +41,7 @@ static struct {
     uint32_t next_page, page_count;
     CUdeviceptr begin, end;
     uint64_t frame_bytes;
-    uint64_t serial, live_bytes, live_signature;
+    uint64_t serial, live_bytes, live_signature, pinned_pages;
     uint32_t oldest, newest;
 } state;
 
@@ -203,6 +204,7 @@ static uint32_t open_slab(uint32_t stream, CUresult *result)
     state.free_slab = slab->next_free;
     slab->is_used = true;
     slab->used_units = 0;
+    slab->longest_run = state.units_per_slab;
     state.slabs_in_use++;
     return index;
 }
@@ -224,10 +226,14 @@ static bool find_run(uint32_t slab, uint32_t count, uint32_t *unit)
 static uint32_t slab_with_room(uint32_t count, uint32_t *unit)
 {
     for (uint32_t slab = 0; slab < state.slab_count; slab++) {
-        if (state.slabs[slab].is_used && state.units_per_slab - state.slabs[slab].used_units >= count &&
-            find_run(slab, count, unit)) {
+        struct slab *candidate = &state.slabs[slab];
+        if (!candidate->is_used || candidate->longest_run < count) {
+            continue;
+        }
+        if (find_run(slab, count, unit)) {
             return slab;
         }
+        candidate->longest_run = count - 1;
     }
     return SPACE_NONE;
 }
@@ -271,6 +277,7 @@ static void give_piece(uint32_t index)
         slab_units(place->slab)[place->unit + i] = 0;
     }
     slab->used_units -= place->unit_count;
+    slab->longest_run = state.units_per_slab - slab->used_units;
     slab->frame_place.last.streams |= place->last.streams;
     if (place->last.stream != STREAMS_NONE) {
         slab->frame_place.last.stream = place->last.stream;
@@ -363,10 +370,27 @@ uint32_t space_end(uint32_t index)
     state.live_bytes -= space_allocation_footprint(allocation->bytes);
     state.live_signature -= mix(allocation->bytes);
     allocation->is_live = false;
+    if (allocation->is_pinned) {
+        state.pinned_pages -= state.places[place].page_count;
+    }
     allocation->newer = state.free_allocation;
     state.free_allocation = index;
     state.place_allocation[place] = SPACE_NONE;
     return place;
+}
+
+void space_pin(struct allocation *allocation, const char *reason)
+{
+    if (!allocation->is_pinned) {
+        allocation->is_pinned = true;
+        allocation->pin_reason = reason;
+        state.pinned_pages += state.places[allocation->home].page_count;
+    }
+}
+
+uint64_t space_unmovable_frames(void)
+{
+    return state.slabs_in_use + state.pinned_pages;
 }
 
 uint32_t space_find(CUdeviceptr address)

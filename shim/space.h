@@ -45,6 +45,9 @@ struct allocation *space_get(uint32_t allocation);
 uint32_t space_find(CUdeviceptr address);          /* allocation index or SPACE_NONE */
 uint32_t space_count(void);                        /* indexes ever used: 0 .. count-1 */
 uint64_t space_live_bytes(void);                   /* held by the program, in frames and slab pieces */
+/* Pins it for as long as it lives: its frames count as unmovable. */
+void space_pin(struct allocation *allocation, const char *reason);
+uint64_t space_unmovable_frames(void);             /* slabs, and pages of what is pinned */
 uint64_t space_live_signature(void);               /* commutative hash of the sizes of live allocations */
 uint64_t space_allocation_footprint(uint64_t bytes);
 bool space_is_small(uint64_t bytes);

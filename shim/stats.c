@@ -132,6 +132,12 @@ void stats_skip_to(uint64_t position)
     state.rows_end = find_snapshot(position, &at) ? at : count_now(position);
 }
 
+uint64_t stats_launches_before(uint64_t position)
+{
+    struct counters at;
+    return find_snapshot(position, &at) ? at.launches : 0;
+}
+
 uint64_t stats_rows_end(void)
 {
     return state.rows_end.position;

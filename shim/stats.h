@@ -23,6 +23,7 @@ void stats_row(uint64_t position);
 /* Rows begin here: what came before was not part of an iteration. */
 void stats_skip_to(uint64_t position);
 uint64_t stats_rows_end(void);
+uint64_t stats_launches_before(uint64_t position); /* kernel launches before that operation; 0 if it is forgotten */
 uint32_t stats_row_count(void);
 
 /* Writes the file; `path` may be NULL. The closing line is said at SAY_INFO. */

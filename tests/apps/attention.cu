@@ -125,7 +125,7 @@ void causal_softmax_backward(float *dscores, const float *dprobability, const fl
 {
     int rows = s.batch * s.heads * s.time;
     softmax_backward_kernel<<<blocks_for(static_cast<size_t>(rows), BLOCK), BLOCK>>>(dscores, dprobability, probability,
-                                                                                   rows, s.time);
+                                                                                     rows, s.time);
     device_launched("causal_softmax_backward");
 }
 

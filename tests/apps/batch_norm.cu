@@ -2,9 +2,8 @@
 #include "tests/apps/norm.h"
 #include "tests/apps/reduce.cuh"
 
-#define BLOCK 64
+#define BLOCK   64
 #define EPSILON 1e-5f
-#define MOMENTUM 0.1f
 
 /* This thread's share of one channel's elements: every BLOCK-th, batch-major. */
 struct channel_walk {
@@ -71,8 +70,9 @@ static __global__ void batch_norm_forward_kernel(float *y, const float *x, const
         return;
     mean_out[channel] = mean;
     inverse_std_out[channel] = inverse_std;
-    running_mean[channel] = (1.0f - MOMENTUM) * running_mean[channel] + MOMENTUM * mean;
-    running_variance[channel] = (1.0f - MOMENTUM) * running_variance[channel] + MOMENTUM * (total / (count - 1.0f));
+    running_mean[channel] = (1.0f - shape.momentum) * running_mean[channel] + shape.momentum * mean;
+    running_variance[channel] =
+        (1.0f - shape.momentum) * running_variance[channel] + shape.momentum * (total / (count - 1.0f));
 }
 
 static __global__ void batch_norm_evaluate_kernel(float *y, const float *x, const float *gamma, const float *beta,
@@ -113,11 +113,11 @@ static __global__ void batch_norm_backward_kernel(float *dx, float *dgamma, floa
     dbeta[channel] = sum;
 }
 
-void batch_norm_forward(float *y, const float *x, const float *gamma, const float *beta, float *mean, float *inverse_std,
-                        float *running_mean, float *running_variance, struct batch_norm shape)
+void batch_norm_forward(float *y, const float *x, const float *gamma, const float *beta, float *mean,
+                        float *inverse_std, float *running_mean, float *running_variance, struct batch_norm shape)
 {
-    batch_norm_forward_kernel<<<static_cast<unsigned>(shape.channels), BLOCK>>>(
-        y, x, gamma, beta, mean, inverse_std, running_mean, running_variance, shape);
+    batch_norm_forward_kernel<<<static_cast<unsigned>(shape.channels), BLOCK>>>(y, x, gamma, beta, mean, inverse_std,
+                                                                                running_mean, running_variance, shape);
     device_launched("batch_norm_forward");
 }
 
@@ -125,7 +125,7 @@ void batch_norm_evaluate(float *y, const float *x, const float *gamma, const flo
                          const float *running_variance, struct batch_norm shape)
 {
     batch_norm_evaluate_kernel<<<static_cast<unsigned>(shape.channels), BLOCK>>>(y, x, gamma, beta, running_mean,
-                                                                               running_variance, shape);
+                                                                                 running_variance, shape);
     device_launched("batch_norm_evaluate");
 }
 
@@ -133,6 +133,6 @@ void batch_norm_backward(float *dx, float *dgamma, float *dbeta, const float *dy
                          const float *mean, const float *inverse_std, struct batch_norm shape)
 {
     batch_norm_backward_kernel<<<static_cast<unsigned>(shape.channels), BLOCK>>>(dx, dgamma, dbeta, dy, x, gamma, mean,
-                                                                               inverse_std, shape);
+                                                                                 inverse_std, shape);
     device_launched("batch_norm_backward");
 }

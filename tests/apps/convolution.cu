@@ -2,14 +2,13 @@
 #include "tests/apps/device.h"
 #include "tests/apps/reduce.h"
 
-#define BLOCK 64
-#define TILE 4              /* adjacent pixels, and output channels, per thread */
+#define BLOCK         64
+#define TILE          4 /* adjacent pixels, and output channels, per thread */
 #define ROWS_PER_BAND 16
 
 /* Output channel o, input channel c, tap: for the data gradient the roles of the channels are swapped and
  * the taps mirrored. */
-template <bool BACKWARD>
-static __device__ float tap_weight(const float *w, int o, int c, int tap, int outs, int ins)
+template <bool BACKWARD> static __device__ float tap_weight(const float *w, int o, int c, int tap, int outs, int ins)
 {
     return BACKWARD ? w[(c * outs + o) * 9 + 8 - tap] : w[(o * ins + c) * 9 + tap];
 }

@@ -1,7 +1,7 @@
 #include "tests/apps/dropout.h"
 #include "tests/apps/device.h"
 
-#define BLOCK 128
+#define BLOCK      128
 #define PER_THREAD 4
 
 static __device__ uint4 philox(uint64_t seed, uint64_t offset, uint64_t index)
@@ -39,7 +39,8 @@ static __global__ void dropout_forward_kernel(float *y, uint8_t *mask, const flo
     }
 }
 
-static __global__ void dropout_backward_kernel(float *dx, const float *dy, const uint8_t *mask, size_t count, float keep)
+static __global__ void dropout_backward_kernel(float *dx, const float *dy, const uint8_t *mask, size_t count,
+                                               float keep)
 {
     size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < count)
@@ -50,7 +51,7 @@ void dropout_forward(float *y, uint8_t *mask, const float *x, size_t count, floa
 {
     size_t groups = (count + PER_THREAD - 1) / PER_THREAD;
     dropout_forward_kernel<<<blocks_for(groups, BLOCK), BLOCK>>>(y, mask, x, count, keep, generator->seed,
-                                                                generator->offset);
+                                                                 generator->offset);
     device_launched("dropout_forward");
     generator->offset++;
 }

@@ -128,13 +128,17 @@ static void step(int iteration)
 
 int main(int argc, char **argv)
 {
-    const struct option options[] = {{"layers", &size.layers, 1, 100000},  {"dim", &size.width, 1, 4096},
-                                     {"heads", &size.heads, 1, 4096},      {"seq", &size.time, 1, 4096},
-                                     {"batch", &size.batch, 1, 4096},      {"vocab", &size.vocabulary, 2, 65536}};
+    const struct option options[] = {{"layers", &size.layers, 1, 100000}, {"dim", &size.width, 1, 4096},
+                                     {"heads", &size.heads, 1, 4096},     {"seq", &size.time, 1, 4096},
+                                     {"batch", &size.batch, 1, 4096},     {"vocab", &size.vocabulary, 2, 65536}};
     struct run_settings settings = {10, 1, false, false};
     options_parse(argc, argv, options, sizeof options / sizeof options[0], &settings);
     if (size.width % size.heads != 0)
         options_refuse("gpt", "not a multiple of --heads", "--dim");
+    double rows = 1.0 * size.batch * size.time;
+    options_check_elements("gpt", rows * size.width * 4);
+    options_check_elements("gpt", rows * size.heads * size.time);
+    options_check_elements("gpt", rows * size.vocabulary);
     make_network();
     const struct training training = {forward, backward, step, nullptr};
     return training_run(&settings, &training);

@@ -11,7 +11,7 @@ struct gpt_size {
 
 struct norm_layer {
     struct parameter *gamma, *beta;
-    float *mean, *inverse_std;              /* kept */
+    float *mean, *inverse_std; /* kept */
 };
 
 struct linear_layer {

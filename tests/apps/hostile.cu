@@ -24,7 +24,7 @@
 #include <stdio.h>
 
 #define CLASSES 8
-#define INPUTS 4
+#define INPUTS  4
 
 static struct {
     int layers, width, batch, buffer;
@@ -40,8 +40,8 @@ struct layer {
 
 static struct {
     std::vector<struct layer> layers;
-    struct parameter *weight, *bias;       /* classifier */
-    int batch;                             /* of this pass */
+    struct parameter *weight, *bias; /* classifier */
+    int batch;                       /* of this pass */
     float *inputs, *log_probability;
     int *labels;
     struct hostile_buffer buffers[HOSTILE_KINDS];
@@ -55,7 +55,7 @@ static size_t activation_count(void)
 
 static struct batch_norm norm_shape(void)
 {
-    return {net.batch, size.width, 1};
+    return {net.batch, size.width, 1, 0.5f};
 }
 
 static const float *input_of(size_t i)
@@ -201,8 +201,7 @@ static float *layer_backward(size_t i, float *doutput)
         dinput = device_make<float>(activation_count());
         linear_backward_input(dinput, dlinear, layer.weight->value, net.batch, layer.in, size.width);
     }
-    parameter_add_gradient(layer.weight,
-                           linear_backward_weight(dlinear, input_of(i), net.batch, layer.in, size.width));
+    parameter_add_gradient(layer.weight, linear_backward_weight(dlinear, input_of(i), net.batch, layer.in, size.width));
     parameter_add_gradient(layer.bias, linear_backward_bias(dlinear, net.batch, size.width));
     device_free(dlinear);
     return dinput;
@@ -222,7 +221,7 @@ static void backward(int)
 
 static void step(int)
 {
-    sgd_step(0.02f, 0.9f);
+    sgd_step(0.05f, 0.9f);
 }
 
 /* Forward only, with running statistics; each activation is freed as soon as the next one exists. */
@@ -267,6 +266,7 @@ int main(int argc, char **argv)
                                      {"buffer", &size.buffer, 1, 1 << 28}};
     struct run_settings settings = {10, 1, false, false};
     options_parse(argc, argv, options, sizeof options / sizeof options[0], &settings);
+    options_check_elements("hostile", 1.0 * size.batch * size.width);
     make_network();
     const struct training training = {forward, backward, step, report};
     return training_run(&settings, &training);

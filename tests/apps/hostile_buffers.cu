@@ -2,7 +2,7 @@
 #include "tests/apps/device.h"
 #include <vector>
 
-#define BLOCK 128
+#define BLOCK         128
 #define TERMS_PER_SUM 6
 
 static __device__ size_t thread_index(void)

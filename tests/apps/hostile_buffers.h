@@ -16,7 +16,7 @@ enum hostile_kind { HOSTILE_ATOMICS, HOSTILE_CLOCK, HOSTILE_SUM, HOSTILE_POINTER
 struct hostile_buffer {
     enum hostile_kind kind;
     uint32_t *data;
-    uint32_t **holder;          /* HOSTILE_POINTER: the device word that holds the way to `data` */
+    uint32_t **holder; /* HOSTILE_POINTER: the device word that holds the way to `data` */
     size_t count;
     uint64_t digest;
 };

@@ -2,8 +2,8 @@
 #include "tests/apps/norm.h"
 #include "tests/apps/reduce.h"
 
-#define BLOCK 64
-#define EPSILON 1e-5f
+#define BLOCK          64
+#define EPSILON        1e-5f
 #define ROWS_PER_CHUNK 128
 
 /* One thread per row. */
@@ -75,7 +75,7 @@ void layer_norm_forward(float *y, float *mean, float *inverse_std, const float *
                         const float *beta, int rows, int columns)
 {
     layer_norm_forward_kernel<<<blocks_for(static_cast<size_t>(rows), BLOCK), BLOCK>>>(y, mean, inverse_std, x, gamma,
-                                                                                     beta, rows, columns);
+                                                                                       beta, rows, columns);
     device_launched("layer_norm_forward");
 }
 
@@ -83,7 +83,7 @@ void layer_norm_backward(float *dx, const float *dy, const float *x, const float
                          const float *inverse_std, int rows, int columns)
 {
     layer_norm_backward_kernel<<<blocks_for(static_cast<size_t>(rows), BLOCK), BLOCK>>>(dx, dy, x, gamma, mean,
-                                                                                      inverse_std, rows, columns);
+                                                                                        inverse_std, rows, columns);
     device_launched("layer_norm_backward");
 }
 

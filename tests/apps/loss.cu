@@ -91,6 +91,6 @@ void squared_error(float *loss, const float *prediction, const float *target, in
 void squared_error_backward(float *dprediction, const float *prediction, const float *target, int count)
 {
     squares_backward_kernel<<<blocks_for(static_cast<size_t>(count), BLOCK), BLOCK>>>(dprediction, prediction, target,
-                                                                                    count);
+                                                                                      count);
     device_launched("squared_error_backward");
 }

@@ -29,7 +29,7 @@ struct moment {
 static struct {
     struct parameter *input_weight, *input_bias, *hidden_weight, *hidden_bias;
     struct parameter *output_weight, *output_bias;
-    std::vector<struct moment> moments;    /* [0]: the initial states, no gates */
+    std::vector<struct moment> moments; /* [0]: the initial states, no gates */
     float *sequence, *target, *prediction;
 } net;
 
@@ -120,8 +120,8 @@ static float *head_backward(void)
     device_free(net.target);
     float *dhidden = device_make<float>(state_count());
     linear_backward_input(dhidden, dprediction, net.output_weight->value, size.batch, size.hidden, 1);
-    parameter_add_gradient(net.output_weight, linear_backward_weight(dprediction, net.moments.back().hidden, size.batch,
-                                                                     size.hidden, 1));
+    parameter_add_gradient(net.output_weight,
+                           linear_backward_weight(dprediction, net.moments.back().hidden, size.batch, size.hidden, 1));
     parameter_add_gradient(net.output_bias, linear_backward_bias(dprediction, size.batch, 1));
     device_free(dprediction);
     return dhidden;
@@ -134,7 +134,8 @@ static void step_backward(int t, float *&dhidden, float *&dcell)
     struct moment &after = net.moments[t + 1];
     int gates = size.hidden * 4;
     float *dgates = device_make<float>(state_count() * 4), *dprevious = device_make<float>(state_count());
-    lstm_cell_backward(dgates, dprevious, dhidden, dcell, after.gates, before.cell, after.cell, size.batch, size.hidden);
+    lstm_cell_backward(dgates, dprevious, dhidden, dcell, after.gates, before.cell, after.cell, size.batch,
+                       size.hidden);
     device_free(dhidden);
     device_free(dcell);
     device_free(after.gates);
@@ -179,6 +180,8 @@ int main(int argc, char **argv)
                                      {"input", &size.input, 1, 4096}};
     struct run_settings settings = {10, 1, false, false};
     options_parse(argc, argv, options, sizeof options / sizeof options[0], &settings);
+    options_check_elements("lstm", 4.0 * size.batch * size.hidden);
+    options_check_elements("lstm", 1.0 * size.steps * size.batch * size.input);
     make_network();
     const struct training training = {forward, backward, step, nullptr};
     return training_run(&settings, &training);

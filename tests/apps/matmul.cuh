@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/apps/matmul.h"
 
-#define MATMUL_TILE 4
+#define MATMUL_TILE  4
 #define MATMUL_BLOCK 64
 
 static __device__ inline void matmul_store(const struct matmul &p, float *c, int row, int column,

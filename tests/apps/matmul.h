@@ -7,15 +7,15 @@
 
 struct matmul {
     const float *a, *b;
-    const float *bias;                    /* per column of C, or NULL */
+    const float *bias; /* per column of C, or NULL */
     float *c;
     int m, n, k;
-    int a_row, a_column;                  /* strides in elements */
+    int a_row, a_column; /* strides in elements */
     int b_row, b_column;
-    int c_row;                            /* columns of C are adjacent */
-    int batches, inner;                   /* batch z is (z / inner, z % inner) */
+    int c_row;          /* columns of C are adjacent */
+    int batches, inner; /* batch z is (z / inner, z % inner) */
     int a_outer, a_inner, b_outer, b_inner, c_outer, c_inner;
-    int chunk;                            /* k per chunk; chunk j writes at c + j * m * n. 0: all of k */
+    int chunk; /* k per chunk; chunk j writes at c + j * m * n. 0: all of k */
     float alpha;
 };
 

@@ -25,8 +25,8 @@ static struct {
 
 /* A layer's weight is parameter 2 * i, its bias the one after; the classifier is layer number `layers`. */
 struct layer {
-    float *activation;          /* linear output, then ReLU in place */
-    float *sum;                 /* with the shortcut added; NULL where there is none */
+    float *activation; /* linear output, then ReLU in place */
+    float *sum;        /* with the shortcut added; NULL where there is none */
 };
 
 static struct {
@@ -110,8 +110,8 @@ static float *forward(int iteration)
         layer_forward(i);
     size_t outputs = static_cast<size_t>(size.batch) * CLASSES;
     float *logits = device_make<float>(outputs);
-    table_linear_forward(logits, input_of(size.layers), net.table, 2 * size.layers, size.batch, width_before(size.layers),
-                         CLASSES);
+    table_linear_forward(logits, input_of(size.layers), net.table, 2 * size.layers, size.batch,
+                         width_before(size.layers), CLASSES);
     net.log_probability = device_make<float>(outputs);
     log_softmax_forward(net.log_probability, logits, size.batch, CLASSES);
     device_free(logits);
@@ -188,6 +188,7 @@ int main(int argc, char **argv)
                                      {"input", &size.input, 1, 4096}};
     struct run_settings settings = {10, 1, false, false};
     options_parse(argc, argv, options, sizeof options / sizeof options[0], &settings);
+    options_check_elements("mlp", 1.0 * size.batch * size.width);
     make_network();
     const struct training training = {forward, backward, step, nullptr};
     int status = training_run(&settings, &training);

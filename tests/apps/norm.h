@@ -8,10 +8,11 @@
 
 struct batch_norm {
     int batch, channels, spatial;
+    float momentum;
 };
 
-void batch_norm_forward(float *y, const float *x, const float *gamma, const float *beta, float *mean, float *inverse_std,
-                        float *running_mean, float *running_variance, struct batch_norm shape);
+void batch_norm_forward(float *y, const float *x, const float *gamma, const float *beta, float *mean,
+                        float *inverse_std, float *running_mean, float *running_variance, struct batch_norm shape);
 void batch_norm_evaluate(float *y, const float *x, const float *gamma, const float *beta, const float *running_mean,
                          const float *running_variance, struct batch_norm shape);
 void batch_norm_backward(float *dx, float *dgamma, float *dbeta, const float *dy, const float *x, const float *gamma,

@@ -34,7 +34,7 @@ void sgd_step(float rate, float momentum)
         if (!p->gradient)
             continue;
         sgd_kernel<<<blocks_for(p->count, BLOCK), BLOCK>>>(p->value, p->moment[0], p->gradient, p->count, rate,
-                                                          momentum);
+                                                           momentum);
         device_launched("sgd_step");
     }
     parameters_drop_gradients();
@@ -46,7 +46,7 @@ void adam_step(float rate, int step)
         if (!p->gradient)
             continue;
         adam_kernel<<<blocks_for(p->count, BLOCK), BLOCK>>>(p->value, p->moment[0], p->moment[1], p->gradient, p->count,
-                                                           rate, step);
+                                                            rate, step);
         device_launched("adam_step");
     }
     parameters_drop_gradients();

@@ -1,5 +1,6 @@
 #include "tests/apps/options.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,15 @@ void options_refuse(const char *program, const char *why, const char *what)
     exit(2);
 }
 
+void options_check_elements(const char *program, double elements)
+{
+    if (elements > INT_MAX)
+        options_refuse(program, "sizes out of range", "a tensor would have over 2^31 elements");
+}
+
 static void print_option(const struct option *option)
 {
-    printf("  --%s N   %d..%d (default %d)\n", option->name, option->least, option->most, *option->value);
+    printf("  --%-8s N   %d..%d (default %d)\n", option->name, option->least, option->most, *option->value);
 }
 
 static void print_help(const char *program, const struct option *options, size_t count, const struct option *common,
@@ -23,8 +30,8 @@ static void print_help(const char *program, const struct option *options, size_t
         print_option(&options[i]);
     for (size_t i = 0; i < common_count; i++)
         print_option(&common[i]);
-    printf("  --timing   seconds per iteration on stderr\n"
-           "  --check   compare gradients with finite differences, then leave\n");
+    printf("  --timing    seconds per iteration on stderr\n"
+           "  --check     compare gradients with finite differences, then leave\n");
     exit(0);
 }
 
@@ -51,7 +58,8 @@ static void read_value(const char *program, const struct option *option, const c
 
 void options_parse(int argc, char **argv, const struct option *options, size_t count, struct run_settings *settings)
 {
-    const struct option common[] = {{"iters", &settings->iterations, 1, 1000000}, {"threads", &settings->threads, 1, 2}};
+    const struct option common[] = {{"iters", &settings->iterations, 1, 1000000},
+                                    {"threads", &settings->threads, 1, 2}};
     const size_t common_count = sizeof common / sizeof common[0];
     const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
     for (int i = 1; i < argc; i++) {

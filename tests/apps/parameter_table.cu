@@ -3,7 +3,7 @@
 #include "tests/apps/matmul.cuh"
 #include <algorithm>
 
-#define BLOCK 128
+#define BLOCK              128
 #define TENSORS_PER_LAUNCH 64
 
 /* Gradients of parameters first .. first + tensors - 1, by value. */

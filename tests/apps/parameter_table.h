@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct parameter_table {
-    float **rows;               /* on the device */
+    float **rows; /* on the device */
     int count;
 };
 
@@ -16,7 +16,8 @@ struct parameter_table parameter_table_make(void);
 void parameter_table_release(struct parameter_table *table);
 
 /* y = x w^T + bias with w = row `weight`, bias = row `weight` + 1. */
-void table_linear_forward(float *y, const float *x, struct parameter_table table, int weight, int rows, int in, int out);
+void table_linear_forward(float *y, const float *x, struct parameter_table table, int weight, int rows, int in,
+                          int out);
 void table_linear_backward_input(float *dx, const float *dy, struct parameter_table table, int weight, int rows, int in,
                                  int out);
 /* SGD with momentum over all parameters at once, many tensors per launch; frees the gradients. */

@@ -1,7 +1,7 @@
 #include "tests/apps/reduce.h"
 #include "tests/apps/device.h"
 
-#define BLOCK 128
+#define BLOCK          128
 #define ROWS_PER_CHUNK 128
 
 static __global__ void sum_chunks_kernel(float *out, const float *partial, int chunks, size_t count)

@@ -40,7 +40,7 @@ struct layer {
 
 static struct {
     std::vector<struct layer> layers;
-    struct parameter *weight, *bias;       /* classifier */
+    struct parameter *weight, *bias; /* classifier */
     float *images, *pooled, *log_probability;
     int *labels;
 } net;
@@ -57,7 +57,7 @@ static struct convolution shape_of(const struct layer &layer)
 
 static struct batch_norm norm_shape(void)
 {
-    return {size.batch, size.width, size.image * size.image};
+    return {size.batch, size.width, size.image * size.image, 0.1f};
 }
 
 /* Layer i (from 0) ends a block if the block's first layer comes before it. */
@@ -224,7 +224,7 @@ static void backward(int)
 
 static void step(int)
 {
-    sgd_step(0.02f, 0.9f);
+    sgd_step(0.05f, 0.9f);
 }
 
 int main(int argc, char **argv)
@@ -235,6 +235,8 @@ int main(int argc, char **argv)
                                      {"batch", &size.batch, 1, 4096}};
     struct run_settings settings = {10, 1, false, false};
     options_parse(argc, argv, options, sizeof options / sizeof options[0], &settings);
+    options_check_elements("resnet", 1.0 * size.batch * size.image * size.image * size.width);
+    options_check_elements("resnet", 9.0 * size.width * size.width * size.batch * (size.image / 16 + 1));
     make_network();
     const struct training training = {forward, backward, step, nullptr};
     return training_run(&settings, &training);

@@ -8,10 +8,10 @@
 #include "tests/apps/options.h"
 
 struct training {
-    float *(*forward)(int iteration);  /* the loss: a fresh one-float tensor, the loop's to free */
-    void (*backward)(int iteration);   /* uses up what forward kept; leaves parameter gradients */
-    void (*step)(int iteration);       /* updates; no gradient is left */
-    void (*report)(int iteration);     /* prints what belongs on the line, with a leading space; may be NULL */
+    float *(*forward)(int iteration); /* the loss: a fresh one-float tensor, the loop's to free */
+    void (*backward)(int iteration);  /* uses up what forward kept; leaves parameter gradients */
+    void (*step)(int iteration);      /* updates; no gradient is left */
+    void (*report)(int iteration);    /* prints what belongs on the line, with a leading space; may be NULL */
 };
 
 /* Exit status of the program. */

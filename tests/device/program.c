@@ -1,39 +1,349 @@
-/* Placeholder while the translator is being written: refuses every module. */
+/* The contract of program.h over the PTX passes: which entries and globals a module has, when an entry's code is
+ * compiled, and the memory that one block needs. */
 #include "tests/device/program.h"
+#include "tests/device/ptx.h"
+#include "tests/device/ptx_compile.h"
+#include "tests/device/ptx_print.h"
+#include "tests/device/ptx_schedule.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct entry {
+    struct program_entry public;
+    struct ptx_function *function;
+    bool uses_dynamic_shared;
+    _Atomic(const struct ptx_kernel *) kernel;   /* NULL until it is prepared */
+    const char *refused;                         /* why it cannot be */
+};
+
+/* The lock guards everything that preparing changes: the module's marks, the entries, the handles. */
+struct program {
+    struct ptx_module *module;
+    size_t entry_count, global_count;
+    struct entry *entries;
+    struct program_global *globals;
+    struct ptx_variable **variables;             /* of the globals */
+    void **addresses;                            /* of the globals, as emitted code reads them */
+    pthread_mutex_t lock;
+    bool is_grouped;
+    size_t handle_count;
+    void **handles;
+};
+
+static void *take(struct program *program, size_t bytes)
+{
+    return arena_take(&program->module->arena, bytes + 1);
+}
+
+/* ---- reading ---- */
+
+static void describe_entry(struct program *program, struct entry *entry, struct ptx_function *function)
+{
+    struct ptx_layout layout;
+    ptx_layout_entry(program->module, function, &layout);
+    struct program_param *params = take(program, (function->param_count + 1) * sizeof *params);
+    uint32_t count = 0;
+    for (const struct ptx_variable *v = function->params; v; v = v->next)
+        params[count++] = (struct program_param){ .offset = (uint32_t)v->offset, .bytes = (uint32_t)v->bytes, .align = v->align };
+    entry->function = function;
+    entry->uses_dynamic_shared = layout.uses_dynamic_shared;
+    entry->public = (struct program_entry){
+        .name = function->name, .param_count = count, .params = params, .param_bytes = layout.param_bytes,
+        .shared_bytes = layout.shared_bytes, .local_bytes = layout.local_bytes, .max_threads = function->max_threads,
+        .register_count = function->reg_count < 16 ? 16 : function->reg_count > 255 ? 255 : function->reg_count,
+    };
+}
+
+static void describe_globals(struct program *program)
+{
+    program->globals = take(program, program->module->global_count * sizeof *program->globals);
+    program->variables = take(program, program->module->global_count * sizeof *program->variables);
+    program->addresses = take(program, program->module->global_count * sizeof *program->addresses);
+    for (struct ptx_variable *v = program->module->variables; v; v = v->next) {
+        if (v->space != PTX_GLOBAL && v->space != PTX_CONST)
+            continue;
+        program->variables[program->global_count] = v;
+        program->globals[program->global_count++] = (struct program_global){
+            .name = v->name, .bytes = v->bytes, .align = v->align, .is_constant = v->space == PTX_CONST, .initial = v->initial,
+        };
+    }
+}
+
+/* Every address in an initial value must be that of a variable which the driver places. */
+static bool check_fixups(struct program *program, char *why, size_t why_bytes)
+{
+    for (size_t i = 0; i < program->global_count; i++) {
+        for (const struct ptx_fixup *fixup = program->variables[i]->fixups; fixup; fixup = fixup->next) {
+            const struct ptx_variable *target = ptx_find_variable(program->module, fixup->symbol);
+            if (target && (target->space == PTX_GLOBAL || target->space == PTX_CONST))
+                continue;
+            snprintf(why, why_bytes, "PTX line %u: the address of %s in an initial value is not supported", fixup->line, fixup->symbol);
+            return false;
+        }
+    }
+    return true;
+}
 
 struct program *program_parse(const char *text, size_t bytes, CUresult *error, char *why, size_t why_bytes)
 {
-    (void)text;
-    (void)bytes;
-    *error = CUDA_ERROR_NOT_SUPPORTED;
-    snprintf(why, why_bytes, "the PTX translator is not there yet");
-    return NULL;
+    struct ptx_module *module = ptx_parse(text, bytes, error, why, why_bytes);
+    if (!module)
+        return NULL;
+    struct program *program = calloc(1, sizeof *program);
+    if (!program)
+        abort();
+    program->module = module;
+    pthread_mutex_init(&program->lock, NULL);
+    program->entries = take(program, module->function_count * sizeof *program->entries);
+    for (struct ptx_function *f = module->functions; f; f = f->next)
+        if (f->is_entry && f->has_body)
+            describe_entry(program, &program->entries[program->entry_count++], f);
+    program->handles = take(program, (program->entry_count + 1) * sizeof *program->handles);
+    describe_globals(program);
+    if (!check_fixups(program, why, why_bytes)) {
+        *error = CUDA_ERROR_INVALID_PTX;
+        program_release(program);
+        return NULL;
+    }
+    return program;
 }
 
-void program_release(struct program *program) { (void)program; }
-size_t program_entry_count(const struct program *program) { (void)program; return 0; }
-const struct program_entry *program_entry(const struct program *program, size_t index) { (void)program; (void)index; return NULL; }
-size_t program_global_count(const struct program *program) { (void)program; return 0; }
-struct program_global *program_global(struct program *program, size_t index) { (void)program; (void)index; return NULL; }
-void program_initialise_globals(struct program *program) { (void)program; }
+void program_release(struct program *program)
+{
+    for (size_t i = 0; i < program->handle_count; i++)
+        dlclose(program->handles[i]);
+    pthread_mutex_destroy(&program->lock);
+    ptx_module_release(program->module);
+    free(program);
+}
+
+size_t program_entry_count(const struct program *program)
+{
+    return program->entry_count;
+}
+
+const struct program_entry *program_entry(const struct program *program, size_t index)
+{
+    return index < program->entry_count ? &program->entries[index].public : NULL;
+}
+
+size_t program_global_count(const struct program *program)
+{
+    return program->global_count;
+}
+
+struct program_global *program_global(struct program *program, size_t index)
+{
+    return index < program->global_count ? &program->globals[index] : NULL;
+}
+
+static void write_fixup(struct program *program, uint8_t *at, const struct ptx_fixup *fixup)
+{
+    const struct ptx_variable *target = ptx_find_variable(program->module, fixup->symbol);
+    uint64_t value = ((uint64_t)(uintptr_t)program->globals[target->number].address + (uint64_t)fixup->addend) >> fixup->shift;
+    memcpy(at + fixup->at, &value, fixup->bytes < 8 ? fixup->bytes : 8);
+}
+
+void program_initialise_globals(struct program *program)
+{
+    for (size_t i = 0; i < program->global_count; i++) {
+        const struct program_global *global = &program->globals[i];
+        if (!global->address)
+            continue;
+        if (global->initial)
+            memcpy(global->address, global->initial, global->bytes);
+        else
+            memset(global->address, 0, global->bytes);
+        for (const struct ptx_fixup *fixup = program->variables[i]->fixups; fixup; fixup = fixup->next)
+            write_fixup(program, global->address, fixup);
+    }
+}
+
+/* ---- preparing ---- */
+
+/* Small modules are compiled as one: the compiler's start costs more than a kernel. */
+#define GROUP_INSTRUCTIONS 4000u
+
+static bool is_small(const struct program *program)
+{
+    uint64_t instructions = 0;
+    for (const struct ptx_function *f = program->module->functions; f; f = f->next)
+        instructions += f->insn_count;
+    return instructions <= GROUP_INSTRUCTIONS;
+}
+
+static void emit_entry(struct program *program, struct entry *entry, struct ptx_text *text)
+{
+    char why[400];
+    if (!ptx_emit_entry(program->module, entry->function, text, why, sizeof why))
+        entry->refused = arena_format(&program->module->arena, "%s", why);
+}
+
+static void find_kernel(struct entry *entry, void *handle)
+{
+    char symbol[40];
+    snprintf(symbol, sizeof symbol, "ptx_kernel_%u", entry->function->number);
+    const struct ptx_kernel *kernel = dlsym(handle, symbol);
+    if (kernel)
+        atomic_store_explicit(&entry->kernel, kernel, memory_order_release);
+}
+
+/* Compiles entries [first, end) that are not yet, as one file. */
+static bool compile_entries(struct program *program, size_t first, size_t end, bool *was_compiled, char *why, size_t why_bytes)
+{
+    struct ptx_text text = { 0 };
+    for (size_t i = first; i < end; i++)
+        if (!program->entries[i].refused)
+            emit_entry(program, &program->entries[i], &text);
+    if (!text.used) {
+        text_release(&text);
+        return true;
+    }
+    void *handle = ptx_compile(text.data, text.used, was_compiled, why, why_bytes);
+    text_release(&text);
+    if (!handle)
+        return false;
+    program->handles[program->handle_count++] = handle;
+    for (size_t i = first; i < end; i++)
+        if (!program->entries[i].refused)
+            find_kernel(&program->entries[i], handle);
+    return true;
+}
+
+static bool prepare_locked(struct program *program, size_t index, bool *was_compiled, char *why, size_t why_bytes)
+{
+    struct entry *entry = &program->entries[index];
+    if (atomic_load_explicit(&entry->kernel, memory_order_acquire))
+        return true;
+    for (size_t i = 0; i < program->global_count; i++)
+        program->addresses[i] = program->globals[i].address;
+    bool together = is_small(program);
+    bool fine = entry->refused || compile_entries(program, together ? 0 : index, together ? program->entry_count : index + 1,
+                                                  was_compiled, why, why_bytes);
+    if (entry->refused) {
+        snprintf(why, why_bytes, "%s", entry->refused);
+        return false;
+    }
+    return fine;
+}
 
 bool program_prepare(struct program *program, size_t entry, bool *was_compiled, char *why, size_t why_bytes)
 {
-    (void)program;
-    (void)entry;
     *was_compiled = false;
-    snprintf(why, why_bytes, "the PTX translator is not there yet");
-    return false;
+    if (atomic_load_explicit(&program->entries[entry].kernel, memory_order_acquire))
+        return true;
+    pthread_mutex_lock(&program->lock);
+    bool fine = prepare_locked(program, entry, was_compiled, why, why_bytes);
+    pthread_mutex_unlock(&program->lock);
+    return fine;
+}
+
+/* ---- running ---- */
+
+_Noreturn static void fault(struct ptx_block *block, int code, const char *what)
+{
+    struct program_worker *worker = block->worker;
+    worker->fault(worker, (CUresult)code, what);
+    abort();
+}
+
+_Noreturn static void failed_assert(struct ptx_block *block, const char *message, const char *file, uint32_t line, const char *function)
+{
+    char text[512];
+    int length = snprintf(text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], Assertion `%s` failed.\n", file, line, function,
+                          block->ctaid[0], block->ctaid[1], block->ctaid[2], message);
+    if (length > 0 && write(STDERR_FILENO, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1) < 0)
+        fault(block, CUDA_ERROR_ASSERT, "assert, and its message could not be written");
+    fault(block, CUDA_ERROR_ASSERT, "assert");
+}
+
+static uint64_t read_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#define PROCESSORS 64u
+
+static uint32_t processor(void)
+{
+    static atomic_uint next;
+    static _Thread_local uint32_t own;
+    if (!own)
+        own = atomic_fetch_add(&next, 1) + 1;
+    return (own - 1) % PROCESSORS;
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static uint8_t *scratch_of(struct program_worker *worker, size_t bytes)
+{
+    if (worker->scratch_bytes < bytes + 64) {
+        free(worker->scratch);
+        worker->scratch_bytes = 0;
+        worker->scratch = malloc(bytes * 2 + 64);
+        if (!worker->scratch)
+            worker->fault(worker, CUDA_ERROR_OUT_OF_MEMORY, "no memory for a block");
+        worker->scratch_bytes = bytes * 2 + 64;
+    }
+    return (uint8_t *)padded((size_t)worker->scratch);
+}
+
+/* Cuts the worker's scratch into the block's arrays. */
+static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel, size_t shared_bytes, struct program_worker *worker)
+{
+    size_t threads = block->stride, waits = kernel->sync_count ? threads : 0;
+    size_t sizes[] = { padded(shared_bytes), padded(waits * 8), padded(waits * 4), padded(waits * 4), padded(waits * 4),
+                       padded(waits * kernel->slot_bytes), padded(waits * 2), padded(threads * kernel->local_bytes) };
+    uint8_t *parts[sizeof sizes / sizeof *sizes];
+    size_t total = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        total += sizes[i];
+    uint8_t *at = scratch_of(worker, total);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        parts[i] = at;
+        at += sizes[i];
+    }
+    block->shared = parts[0];
+    block->exchange_a = (uint64_t *)parts[1];
+    block->exchange_b = (uint32_t *)parts[2];
+    block->exchange_c = (uint32_t *)parts[3];
+    block->exchange_mask = (uint32_t *)parts[4];
+    block->slots = parts[5];
+    block->at = (uint16_t *)parts[6];
+    block->local = parts[7];
+    block->local_bytes = sizes[7];
 }
 
 void program_run_block(struct program *program, size_t entry, const struct program_grid *grid, uint64_t index,
                        struct program_worker *worker)
 {
-    (void)program;
-    (void)entry;
-    (void)grid;
-    (void)index;
-    worker->fault(worker, CUDA_ERROR_NOT_SUPPORTED, "the PTX translator is not there yet");
+    const struct entry *e = &program->entries[entry];
+    const struct ptx_kernel *kernel = atomic_load_explicit(&e->kernel, memory_order_acquire);
+    uint32_t threads = grid->block[0] * grid->block[1] * grid->block[2];
+    size_t shared_bytes = e->public.shared_bytes + grid->dynamic_shared_bytes;
+    struct ptx_block block = {
+        .ntid = { grid->block[0], grid->block[1], grid->block[2] },
+        .nctaid = { grid->grid[0], grid->grid[1], grid->grid[2] },
+        .ctaid = { (uint32_t)(index % grid->grid[0]), (uint32_t)(index / grid->grid[0] % grid->grid[1]),
+                   (uint32_t)(index / grid->grid[0] / grid->grid[1]) },
+        .threads = threads, .stride = (threads + 31) & ~31u, .smid = processor(), .nsmid = PROCESSORS,
+        .dynamic_shared = grid->dynamic_shared_bytes, .total_shared = (uint32_t)shared_bytes,
+        .params = grid->params, .globals = program->addresses, .fault = fault, .clock = read_clock, .print = ptx_print,
+        .failed_assert = failed_assert, .worker = worker,
+    };
+    place_block(&block, kernel, shared_bytes, worker);
+    uint64_t seed = grid->seed ? (grid->seed ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1 : 0;
+    ptx_schedule_block(kernel, &block, seed);
 }

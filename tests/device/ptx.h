@@ -62,6 +62,7 @@ struct ptx_variable {
     size_t bytes;
     size_t offset;                    /* PARAM of an entry: in the argument block; LOCAL: in the frame */
     bool is_extern;                   /* SHARED: dynamic */
+    bool is_placed;                   /* SHARED: has an offset in the entry being laid out */
     uint8_t *initial;                 /* or NULL */
     struct ptx_fixup *fixups;
     struct ptx_variable *next;

@@ -51,3 +51,13 @@ void emit_suspend(struct emit *e);
 void emit_syncs(struct emit *e);
 void emit_jump(struct emit *e, uint32_t label);
 const char *emit_function_name(struct emit *e, const struct ptx_function *function);
+
+/* The handlers. Those of one name for integers and floats start in ptx_emit_float.c. */
+#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
+#include "tests/device/ptx_ops.def"
+#undef OP
+void emit_int_add(struct emit *e, enum ptx_type type);
+void emit_int_mul(struct emit *e, enum ptx_type type);
+void emit_int_mad(struct emit *e, enum ptx_type type);
+void emit_int_div(struct emit *e, enum ptx_type type);
+void emit_int_minmax(struct emit *e, enum ptx_type type);

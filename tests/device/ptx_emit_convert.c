@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
 static const char *const integral[] = { "rni", "rzi", "rmi", "rpi", NULL };
 static const char *const roundings[] = { "rn", "rz", "rm", "rp", NULL };
 

@@ -3,15 +3,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
-void emit_int_add(struct emit *e, enum ptx_type type);
-void emit_int_mul(struct emit *e, enum ptx_type type);
-void emit_int_mad(struct emit *e, enum ptx_type type);
-void emit_int_div(struct emit *e, enum ptx_type type);
-void emit_int_minmax(struct emit *e, enum ptx_type type);
 
 static const char *const roundings[] = { "rn", "rz", "rm", "rp", NULL };
 

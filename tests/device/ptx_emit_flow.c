@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
 void emit_jump(struct emit *e, uint32_t label)
 {
     emit_c(e, "goto b%u;\n", e->flow->block_of[label]);

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
 void emit_nothing(struct emit *e)
 {
     e->used_modifiers = ~0u;

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
 static const char *const orders[] = { "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", NULL };
 static const char *const scopes[] = { "cta", "cluster", "gpu", "sys", NULL };
 

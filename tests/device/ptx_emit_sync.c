@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
 /* A sync as read from its instruction. Operands that are constant stand in the table; others are exchanged. */
 struct sync {
     enum ptx_sync_kind kind;

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-#define OP(name, outputs, flow, handler) void emit_##handler(struct emit *e);
-#include "tests/device/ptx_ops.def"
-#undef OP
-
 static const struct ptx_op ops[] = {
 #define OP(name, outputs, flow, handler) { #name, outputs, PTX_FLOW_##flow, emit_##handler },
 #include "tests/device/ptx_ops.def"

@@ -489,7 +489,18 @@ static void read_declaration(struct parser *p)
     }
 }
 
-struct ptx_module *ptx_parse(const char *text, size_t bytes, CUresult *error, char *why, size_t why_bytes)
+static void read_module(struct parser *p, const char *text, size_t bytes)
+{
+    ptx_lex_start(&p->lexer, text, bytes);
+    parse_next(p);
+    while (p->token.kind != PTX_TOKEN_END)
+        if (!read_plain_directive(p))
+            read_declaration(p);
+    if (!p->module->version)
+        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "no .version");
+}
+
+static struct parser *parser_new(char *why, size_t why_bytes)
 {
     struct ptx_module *module = calloc(1, sizeof *module);
     struct parser *p = calloc(1, sizeof *p);
@@ -498,21 +509,19 @@ struct ptx_module *ptx_parse(const char *text, size_t bytes, CUresult *error, ch
     *p = (struct parser){ .module = module, .why = why, .why_bytes = why_bytes };
     module->last_variable = &module->variables;
     module->last_function = &module->functions;
-    if (setjmp(p->failed)) {
-        *error = p->error;
-        ptx_module_release(p->module);
-        free(p);
-        return NULL;
-    }
-    ptx_lex_start(&p->lexer, text, bytes);
-    parse_next(p);
-    while (p->token.kind != PTX_TOKEN_END)
-        if (!read_plain_directive(p))
-            read_declaration(p);
-    if (!module->version)
-        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "no .version");
+    return p;
+}
+
+struct ptx_module *ptx_parse(const char *text, size_t bytes, CUresult *error, char *why, size_t why_bytes)
+{
+    struct parser *const p = parser_new(why, why_bytes);
+    if (setjmp(p->failed))
+        ptx_module_release(p->module), p->module = NULL;
+    else
+        read_module(p, text, bytes);
+    *error = p->error;
+    struct ptx_module *module = p->module;
     free(p);
-    *error = CUDA_SUCCESS;
     return module;
 }
 

@@ -57,7 +57,7 @@ typedef void ptx_region(struct ptx_block *block, uint32_t first, uint32_t end, u
 
 struct ptx_kernel {
     uint32_t sync_count;
-    uint32_t slot_bytes;              /* per thread */
+    uint32_t slot_bytes, local_bytes; /* per thread */
     ptx_region *const *regions;       /* sync_count + 1 */
     const struct ptx_sync *syncs;
 };

@@ -1,0 +1,321 @@
+#include "policy/cut.h"
+#include "policy/flow.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COARSE_STEPS = 44, FINE_STEPS = 10, BEYOND_STEPS = 4 };
+
+enum standing {
+    STANDING_GIVEN,  /* there at the pivot whatever the plan */
+    STANDING_WANTED, /* the program needs it later; may be dropped and rebuilt */
+    STANDING_DEAD,   /* not needed by the program any more; can be held */
+    STANDING_GONE    /* overwritten before the pivot: only rebuilding brings it back */
+};
+
+struct hold {
+    uint32_t version, node, producer; /* producer: operation, or POLICY_NONE where only holding helps */
+    uint32_t edge;
+};
+
+struct solver {
+    const struct graph *graph;
+    uint32_t pivot;
+    uint8_t *standing;
+    uint32_t *node_of;       /* per version: its node, POLICY_NONE if it has none */
+    int64_t *wanted_bytes;   /* per operation: bytes of its wanted outputs */
+    struct hold *holds;
+    uint32_t hold_count;
+    struct flow flow;
+    double price;            /* at which supplies and edges stand now */
+    int64_t room;            /* cap - what is given; may be negative */
+    double bound;
+    double *threshold;
+};
+
+static bool is_given(const struct graph *g, uint32_t pivot, uint32_t v)
+{
+    const struct policy_version *version = &g->problem->versions[v];
+    if (version->droppable_from > pivot)
+        return true;
+    for (uint32_t k = g->need_first[pivot]; k < g->need_first[pivot + 1]; k++)
+        if (g->needs[k] == v)
+            return true;
+    return g->last_need[v] >= pivot && g->rebuildable_until[v] <= pivot;
+}
+
+static enum standing standing_of(const struct graph *g, uint32_t pivot, uint32_t v)
+{
+    if (g->replaced_by[v] != POLICY_NONE && graph_replaced_at(g, v) < pivot)
+        return STANDING_GONE;
+    if (is_given(g, pivot, v))
+        return STANDING_GIVEN;
+    return g->last_need[v] >= pivot ? STANDING_WANTED : STANDING_DEAD;
+}
+
+static bool is_born_before(const struct graph *g, uint32_t v, uint32_t pivot)
+{
+    uint32_t producer = g->problem->versions[v].producer;
+    return producer == POLICY_NONE || producer < pivot;
+}
+
+/* What is there at the pivot in every plan. */
+static uint64_t given_bytes(const struct solver *s)
+{
+    const struct policy_problem *p = s->graph->problem;
+    const struct policy_operation *op = &p->operations[s->pivot];
+    uint64_t bytes = p->fixed_bytes + op->workspace_bytes;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        if (is_born_before(s->graph, v, s->pivot) && s->standing[v] == STANDING_GIVEN)
+            bytes += p->versions[v].bytes;
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k];
+        bytes += p->versions[v].replaces == POLICY_NONE ? p->versions[v].bytes : 0;
+    }
+    return bytes;
+}
+
+static bool can_run_again(const struct solver *s, uint32_t o)
+{
+    return s->graph->until[o] > s->pivot;
+}
+
+static void connect_input(struct solver *s, uint32_t o, uint32_t v)
+{
+    const struct policy_version *version = &s->graph->problem->versions[v];
+    if (s->standing[v] == STANDING_GIVEN || s->standing[v] == STANDING_WANTED)
+        return;
+    if (s->node_of[v] == POLICY_NONE) {
+        uint32_t producer = version->producer, node = s->pivot + s->hold_count;
+        bool is_gone = s->standing[v] == STANDING_GONE;
+        bool can_rebuild = producer != POLICY_NONE && can_run_again(s, producer);
+        uint32_t edge = flow_connect(&s->flow, node, can_rebuild ? producer : s->flow.node_count,
+                                     is_gone ? FLOW_INFINITE : 0);
+        s->node_of[v] = node;
+        s->holds[s->hold_count++] = (struct hold){v, node, can_rebuild ? producer : POLICY_NONE,
+                                                  is_gone ? POLICY_NONE : edge};
+    }
+    flow_connect(&s->flow, o, s->node_of[v], FLOW_INFINITE);
+}
+
+static void build_network(struct solver *s)
+{
+    const struct graph *g = s->graph;
+    const struct policy_problem *p = g->problem;
+    for (uint32_t o = 0; o < s->pivot; o++) {
+        bool can_run = can_run_again(s, o);
+        flow_connect(&s->flow, o, s->flow.node_count, can_run ? (int64_t)p->operations[o].nanoseconds : FLOW_INFINITE);
+        for (uint32_t k = g->need_first[o]; can_run && k < g->need_first[o + 1]; k++)
+            connect_input(s, o, g->needs[k]);
+        for (uint32_t k = 0; k < p->operations[o].write_count; k++) {
+            uint32_t v = p->writes[p->operations[o].first_write + k];
+            s->wanted_bytes[o] += s->standing[v] == STANDING_WANTED ? (int64_t)p->versions[v].bytes : 0;
+        }
+    }
+}
+
+static int64_t worth(double price, int64_t bytes)
+{
+    double value = floor(price * (double)bytes);
+    return value < (double)(FLOW_INFINITE / 65536) ? (int64_t)value : FLOW_INFINITE / 65536;
+}
+
+/* Raises the price, solves, and takes the bound. */
+static void solve_at(struct solver *s, double price)
+{
+    const struct policy_problem *p = s->graph->problem;
+    for (uint32_t o = 0; o < s->pivot; o++)
+        if (s->wanted_bytes[o])
+            flow_supply(&s->flow, o, worth(price, s->wanted_bytes[o]) - worth(s->price, s->wanted_bytes[o]));
+    for (uint32_t k = 0; k < s->hold_count; k++) {
+        int64_t bytes = (int64_t)p->versions[s->holds[k].version].bytes;
+        if (s->holds[k].edge != POLICY_NONE)
+            flow_widen(&s->flow, s->holds[k].edge, worth(price, bytes) - worth(s->price, bytes));
+    }
+    s->price = price;
+    double bound = (double)flow_solve(&s->flow) - price * (double)s->room;
+    s->bound = bound > s->bound ? bound : s->bound;
+    for (uint32_t o = 0; o < s->pivot; o++)
+        if (flow_is_source_side(&s->flow, o) && s->threshold[o] > price)
+            s->threshold[o] = price;
+}
+
+static bool is_held_now(const struct solver *s, const struct hold *hold)
+{
+    return hold->edge != POLICY_NONE && flow_is_source_side(&s->flow, hold->node) &&
+           (hold->producer == POLICY_NONE || !flow_is_source_side(&s->flow, hold->producer));
+}
+
+static int64_t kept_bytes(const struct solver *s)
+{
+    int64_t bytes = 0;
+    for (uint32_t o = 0; o < s->pivot; o++)
+        bytes += flow_is_source_side(&s->flow, o) ? 0 : s->wanted_bytes[o];
+    for (uint32_t k = 0; k < s->hold_count; k++)
+        if (is_held_now(s, &s->holds[k]))
+            bytes += (int64_t)s->graph->problem->versions[s->holds[k].version].bytes;
+    return bytes;
+}
+
+/* A copy of what changes while solving. */
+struct snapshot {
+    struct flow_edge *edges;
+    int64_t *excess;
+    double price;
+};
+
+static bool snapshot_take(const struct solver *s, struct snapshot *shot)
+{
+    size_t edges = sizeof *shot->edges * s->flow.edge_count, nodes = sizeof *shot->excess * ((size_t)s->flow.node_count + 1);
+    if (!shot->edges)
+        shot->edges = malloc(edges + 1);
+    if (!shot->excess)
+        shot->excess = malloc(nodes);
+    if (!shot->edges || !shot->excess)
+        return false;
+    memcpy(shot->edges, s->flow.edges, edges);
+    memcpy(shot->excess, s->flow.excess, nodes);
+    shot->price = s->price;
+    return true;
+}
+
+static void snapshot_restore(struct solver *s, const struct snapshot *shot)
+{
+    memcpy(s->flow.edges, shot->edges, sizeof *shot->edges * s->flow.edge_count);
+    memcpy(s->flow.excess, shot->excess, sizeof *shot->excess * ((size_t)s->flow.node_count + 1));
+    s->price = shot->price;
+}
+
+static void note_held(const struct solver *s, struct cut *out)
+{
+    memset(out->is_held, 0, s->graph->problem->version_count * sizeof *out->is_held);
+    for (uint32_t k = 0; k < s->hold_count; k++)
+        out->is_held[s->holds[k].version] = is_held_now(s, &s->holds[k]);
+}
+
+/* Between a price at which too much is kept and one at which it fits. */
+static bool narrow(struct solver *s, struct snapshot *low, double high, struct cut *out)
+{
+    for (int step = 0; step < FINE_STEPS; step++) {
+        double middle = low->price > 0 ? sqrt(low->price * high) : high / 2;
+        snapshot_restore(s, low);
+        solve_at(s, middle);
+        if (kept_bytes(s) > s->room) {
+            if (!snapshot_take(s, low))
+                return false;
+        } else {
+            high = middle;
+            note_held(s, out);
+        }
+    }
+    out->price = high;
+    return true;
+}
+
+static double typical_price(const struct solver *s)
+{
+    double bytes = 1;
+    for (uint32_t o = 0; o < s->pivot; o++)
+        bytes += (double)s->wanted_bytes[o];
+    return ((double)s->graph->clock[s->pivot] + 1) / bytes;
+}
+
+static bool search_price(struct solver *s, struct cut *out)
+{
+    struct snapshot low = {0};
+    bool is_done = true, fits = false;
+    double price = typical_price(s) / 4096, high = 0;
+    for (int step = 0, beyond = 0; is_done && step < COARSE_STEPS && beyond < BEYOND_STEPS; step++, price *= 2) {
+        is_done = fits || snapshot_take(s, &low);
+        if (!is_done)
+            break;
+        solve_at(s, price);
+        if (fits) {
+            beyond++;
+        } else if (kept_bytes(s) <= s->room) {
+            fits = true;
+            high = price;
+            note_held(s, out);
+        }
+    }
+    if (!fits)
+        s->bound = HUGE_VAL;
+    else if (is_done)
+        is_done = narrow(s, &low, high, out);
+    free(low.edges);
+    free(low.excess);
+    return is_done;
+}
+
+static bool solver_begin(struct solver *s, const struct graph *g, uint32_t pivot)
+{
+    size_t versions = (size_t)g->problem->version_count + 1;
+    *s = (struct solver){.graph = g, .pivot = pivot};
+    s->standing = malloc(versions);
+    s->node_of = malloc(versions * sizeof *s->node_of);
+    s->wanted_bytes = calloc((size_t)pivot + 1, sizeof *s->wanted_bytes);
+    s->holds = malloc(versions * sizeof *s->holds);
+    if (!s->standing || !s->node_of || !s->wanted_bytes || !s->holds)
+        return false;
+    memset(s->node_of, 0xff, versions * sizeof *s->node_of);
+    uint32_t nodes = pivot;
+    for (uint32_t v = 0; v < g->problem->version_count; v++) {
+        s->standing[v] = (uint8_t)standing_of(g, pivot, v);
+        nodes += s->standing[v] == STANDING_DEAD || s->standing[v] == STANDING_GONE;
+    }
+    return flow_begin(&s->flow, nodes);
+}
+
+static void solver_end(struct solver *s)
+{
+    free(s->standing);
+    free(s->node_of);
+    free(s->wanted_bytes);
+    free(s->holds);
+    flow_end(&s->flow);
+}
+
+static bool solve(struct solver *s, uint64_t cap, struct cut *out)
+{
+    uint64_t given = given_bytes(s);
+    s->room = (int64_t)cap - (int64_t)given;
+    s->threshold = out->threshold;
+    build_network(s);
+    int64_t wanted = 0;
+    for (uint32_t o = 0; o < s->pivot; o++)
+        wanted += s->wanted_bytes[o];
+    if (s->room < 0) {
+        out->bound_ns = UINT64_MAX;
+        return !s->flow.has_failed;
+    }
+    if (s->flow.has_failed || !search_price(s, out) || s->flow.has_failed)
+        return false;
+    if (wanted <= s->room)
+        out->price = 0;
+    out->bound_ns = s->bound < (double)(UINT64_MAX / 2) ? (uint64_t)s->bound : UINT64_MAX;
+    return true;
+}
+
+bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct cut *out)
+{
+    struct solver s = {0};
+    size_t operations = (size_t)graph->problem->operation_count + 1;
+    *out = (struct cut){.pivot = pivot};
+    out->threshold = malloc(operations * sizeof *out->threshold);
+    out->is_held = calloc((size_t)graph->problem->version_count + 1, sizeof *out->is_held);
+    bool is_done = out->threshold && out->is_held && pivot < graph->problem->operation_count;
+    for (size_t o = 0; is_done && o < operations; o++)
+        out->threshold[o] = HUGE_VAL;
+    is_done = is_done && solver_begin(&s, graph, pivot) && solve(&s, cap, out);
+    solver_end(&s);
+    if (!is_done)
+        cut_release(out);
+    return is_done;
+}
+
+void cut_release(struct cut *cut)
+{
+    free(cut->threshold);
+    free(cut->is_held);
+    *cut = (struct cut){0};
+}

@@ -1,0 +1,54 @@
+/* The parametric cut, turned into plans: forward simulations that drop at the cut's thresholds, over a
+ * portfolio of settings. */
+#include "policy/strategy.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* Prices per byte at which to give each version up before the pivot. */
+static void price_versions(const struct graph *g, const struct cut *cut, double boost, double *hold)
+{
+    const struct policy_problem *p = g->problem;
+    double most = cut->price;
+    for (uint32_t o = 0; o < cut->pivot; o++)
+        if (cut->threshold[o] < HUGE_VAL && cut->threshold[o] > most)
+            most = cut->threshold[o];
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        uint32_t producer = p->versions[v].producer;
+        hold[v] = 0;
+        if (cut->is_held[v])
+            hold[v] = cut->price * boost;
+        else if (g->last_need[v] < cut->pivot)
+            continue;
+        else if (producer == POLICY_NONE || producer >= cut->pivot || cut->threshold[producer] == HUGE_VAL)
+            hold[v] = most * 4;
+        else
+            hold[v] = cut->threshold[producer] * (cut->threshold[producer] > cut->price ? boost : 1);
+    }
+}
+
+static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
+                                 struct item_list *out)
+{
+    static const struct {
+        double boost, beta, omega;
+        bool is_flat;
+    } settings[] = {
+        {4, 0.5, 0.5, false}, {1, 0.5, 0.5, false}, {4, 1, 0.5, false}, {1, 1, 0.5, false}, {4, 1, 0.5, true},
+        {1, 1, 0.5, true},    {4, 0.5, 0.1, false}, {1, 0.5, 0.1, false}, {4, 1, 0.1, false}, {4, 0.5, 1, false},
+        {4, 1, 1, false},     {16, 0.5, 0.5, false}, {4, 0.25, 0.5, false}, {4, 0.25, 0.1, false}, {16, 1, 0.1, true},
+    };
+    struct attempt_search search;
+    double *hold = malloc(sizeof *hold * ((size_t)graph->problem->version_count + 1));
+    attempts_begin(&search, graph, request);
+    search.out_of_memory = !hold;
+    for (size_t k = 0; hold && request->cut && k < sizeof settings / sizeof settings[0]; k++) {
+        price_versions(graph, request->cut, settings[k].boost, hold);
+        attempts_try(&search, (struct forward_settings){.hold = hold, .pivot = request->pivot,
+                                                        .flat_hold = settings[k].is_flat, .beta = settings[k].beta,
+                                                        .omega = settings[k].omega, .swap_weight = 1});
+    }
+    free(hold);
+    return attempts_end(&search, out);
+}
+
+const struct strategy strategy_portfolio = {"cut", make};

@@ -1,0 +1,73 @@
+/* Plans one problem under several caps and prints a table: what bench-plan is made of.
+ *
+ *     bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] RATIO...
+ *
+ * Columns: ratio of the cap to the undropped peak, cap, status, time with the plan / time without, the
+ * certified bound on that, peak, planning time in ms, strategy. */
+#include "policy/graph.h"
+#include "policy/moment.h"
+#include "policy/plan.h"
+#include "policy/text.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void plan_at(const struct policy_problem *problem, uint64_t peak, double ratio, struct policy_options options)
+{
+    struct plan plan;
+    char why[256] = "";
+    uint64_t floor = 0, start = now_nanoseconds();
+    options.cap_bytes = ratio > 2 ? (uint64_t)ratio : (uint64_t)((double)peak * ratio); /* bytes as well */
+    enum policy_status status = policy_make_plan(problem, &options, &plan, &floor, why, sizeof why);
+    double milliseconds = (double)(now_nanoseconds() - start) / 1e6;
+    if (status != POLICY_OK) {
+        printf("%.4g\t%" PRIu64 "\t-\t-\t-\t-\t%.0f\t%s\n", ratio, options.cap_bytes, milliseconds, why);
+        return;
+    }
+    double run = (double)(plan.run_nanoseconds ? plan.run_nanoseconds : 1);
+    printf("%.4g\t%" PRIu64 "\tok\t%.4f\t%.4f\t%" PRIu64 "\t%.0f\t%s\n", ratio, options.cap_bytes,
+           1 + (double)plan.added_nanoseconds / run, 1 + (double)plan.bound_nanoseconds / run, plan.peak_bytes,
+           milliseconds, plan.strategy);
+    plan_release(&plan);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] RATIO...\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct text_problem text;
+    struct graph graph;
+    struct policy_options options = {0};
+    char why[256];
+    if (argc < 2)
+        return usage();
+    FILE *input = fopen(argv[1], "r");
+    if (!input || !text_read(input, &text, why, sizeof why)) {
+        fprintf(stderr, "%s: %s\n", argv[1], input ? why : "cannot be opened");
+        return 2;
+    }
+    fclose(input);
+    if (!graph_build(&graph, &text.builder.problem))
+        return 2;
+    uint64_t peak = graph_undropped_peak(&graph, NULL);
+    printf("# %s: %u operations, peak %" PRIu64 ", floor %" PRIu64 ", run %" PRIu64 " ns\n", argv[1],
+           text.builder.problem.operation_count, peak, policy_floor_bytes(&text.builder.problem),
+           graph.clock[text.builder.problem.operation_count]);
+    graph_release(&graph);
+    for (int k = 2; k < argc; k++) {
+        if (strcmp(argv[k], "--deadline") == 0 && k + 1 < argc)
+            options.deadline_ns = strtoull(argv[++k], NULL, 10) * 1000000;
+        else if (strcmp(argv[k], "--strategy") == 0 && k + 1 < argc)
+            options.only_strategy = argv[++k];
+        else if (strcmp(argv[k], "--swap") == 0)
+            options.may_swap = true;
+        else
+            plan_at(&text.builder.problem, peak, strtod(argv[k], NULL), options);
+    }
+    text_release(&text);
+    return 0;
+}
