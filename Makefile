@@ -11,8 +11,8 @@ CC = gcc
 OPT ?= -O2
 
 NVCC ?= $(firstword $(wildcard build/toolkit/bin/nvcc) $(shell command -v nvcc 2>/dev/null) nvcc)
-CUDA_HOME ?= $(firstword $(if $(wildcard build/toolkit/include/cuda.h),build/toolkit) \
-             $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))) /usr/local/cuda)
+cuda_homes = build/toolkit $(patsubst %/bin/nvcc,%,$(realpath $(NVCC))) /usr/local/cuda
+CUDA_HOME ?= $(firstword $(foreach home,$(cuda_homes),$(if $(wildcard $(home)/include/cuda.h),$(home))) /usr/local/cuda)
 
 # V=1 shows the commands.
 Q = $(if $(V),,@)
@@ -107,7 +107,8 @@ $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC $(if $(filter unit/%,$*),-D__CUDA_API_VERSION_INTERNAL=) -c $< -o $@
 
-test_links = $(shell sed -n 's|^/\* links:\(.*\)\*/.*|\1|p' tests/unit/$(1).c)
+links_line = $(shell sed -n 's|^/\* links:\(.*\)\*/.*|\1|p' tests/unit/$(1).c)
+test_links = $(filter-out %/main.c,$(foreach link,$(call links_line,$(1)),$(if $(findstring %,$(link)),$(wildcard $(subst %,*,$(link))),$(link))))
 define UNIT_RULE
 $(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call object,$(call test_links,$(1))) tests/unit/$(1).c
 	@mkdir -p $$(@D)

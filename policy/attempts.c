@@ -2,10 +2,36 @@
 #include "policy/simulate.h"
 #include "policy/strategy.h"
 #include "policy/tidy.h"
+#include <string.h>
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
 {
     *s = (struct attempt_search){.graph = graph, .request = request, .best_ns = request->give_up_ns};
+}
+
+/* Remembers how the best plan of all was made. */
+static void note_incumbent(struct attempt_search *s, const struct forward_settings *settings)
+{
+    struct incumbent *best = s->request->incumbent;
+    size_t bytes = sizeof(double) * s->graph->problem->version_count;
+    if (!best)
+        return;
+    struct item_list copy = {0};
+    for (uint32_t k = 0; k < s->best.count; k++)
+        if (!items_append(&copy, (enum plan_verb)s->best.items[k].verb, s->best.items[k].index)) {
+            items_release(&copy);
+            return;
+        }
+    items_release(&best->items);
+    best->items = copy;
+    best->settings = *settings;
+    best->has_plan = true;
+    if (settings->hold && settings->hold != best->hold)
+        memcpy(best->hold, settings->hold, bytes);
+    if (settings->weight && settings->weight != best->weight)
+        memcpy(best->weight, settings->weight, bytes);
+    best->settings.hold = settings->hold ? best->hold : NULL;
+    best->settings.weight = settings->weight ? best->weight : NULL;
 }
 
 bool attempts_try(struct attempt_search *s, struct forward_settings settings)
@@ -37,6 +63,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     items_release(&s->best);
     s->best = items;
     s->best_ns = found.added_nanoseconds;
+    note_incumbent(s, &settings);
     return true;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COARSE_STEPS = 44, FINE_STEPS = 10, BEYOND_STEPS = 4 };
+enum { COARSE_STEPS = 44, FINE_STEPS = 16, BEYOND_STEPS = 4 };
 
 enum standing {
     STANDING_GIVEN,  /* there at the pivot whatever the plan */
@@ -28,8 +28,9 @@ struct solver {
     uint32_t hold_count;
     struct flow flow;
     double price;            /* at which supplies and edges stand now */
+    int64_t wanted;          /* bytes that the program needs later and that may be dropped */
     int64_t room;            /* cap - what is given; may be negative */
-    double bound;
+    double value, bound;     /* cut - price x room: at this price, and the greatest so far */
     double *threshold;
 };
 
@@ -133,8 +134,8 @@ static void solve_at(struct solver *s, double price)
             flow_widen(&s->flow, s->holds[k].edge, worth(price, bytes) - worth(s->price, bytes));
     }
     s->price = price;
-    double bound = (double)flow_solve(&s->flow) - price * (double)s->room;
-    s->bound = bound > s->bound ? bound : s->bound;
+    s->value = (double)flow_solve(&s->flow) - price * (double)s->room;
+    s->bound = s->value > s->bound ? s->value : s->bound;
     for (uint32_t o = 0; o < s->pivot; o++)
         if (flow_is_source_side(&s->flow, o) && s->threshold[o] > price)
             s->threshold[o] = price;
@@ -193,22 +194,44 @@ static void note_held(const struct solver *s, struct cut *out)
         out->is_held[s->holds[k].version] = is_held_now(s, &s->holds[k]);
 }
 
-/* Between a price at which too much is kept and one at which it fits. */
-static bool narrow(struct solver *s, struct snapshot *low, double high, struct cut *out)
+/* What one solved price says about the bound as a function of the price: a line that touches it there. */
+struct tangent {
+    double price, value, slope; /* slope: bytes kept beyond the room */
+};
+
+static struct tangent tangent_at(const struct solver *s)
 {
-    for (int step = 0; step < FINE_STEPS; step++) {
-        double middle = low->price > 0 ? sqrt(low->price * high) : high / 2;
-        snapshot_restore(s, low);
-        solve_at(s, middle);
-        if (kept_bytes(s) > s->room) {
-            if (!snapshot_take(s, low))
+    return (struct tangent){s->price, s->value, (double)(kept_bytes(s) - s->room)};
+}
+
+/* The next price to look at: where the two lines cross, kept away from both ends. */
+static double crossing(const struct tangent *low, const struct tangent *high)
+{
+    double price = (high->value - low->value + low->slope * low->price - high->slope * high->price) /
+                   (low->slope - high->slope);
+    double margin = (high->price - low->price) / 64;
+    if (!(price > low->price + margin))
+        return low->price + margin;
+    return price < high->price - margin ? price : high->price - margin;
+}
+
+/* Between a price at which too much is kept and one at which it fits: closes in on the greatest bound. */
+static bool narrow(struct solver *s, struct snapshot *shot, struct tangent low, struct tangent high, struct cut *out)
+{
+    for (int step = 0; step < FINE_STEPS && high.price - low.price > high.price * 1e-7; step++) {
+        snapshot_restore(s, shot);
+        solve_at(s, crossing(&low, &high));
+        struct tangent middle = tangent_at(s);
+        if (middle.slope > 0) {
+            low = middle;
+            if (!snapshot_take(s, shot))
                 return false;
         } else {
             high = middle;
             note_held(s, out);
         }
     }
-    out->price = high;
+    out->price = high.price;
     return true;
 }
 
@@ -222,28 +245,32 @@ static double typical_price(const struct solver *s)
 
 static bool search_price(struct solver *s, struct cut *out)
 {
-    struct snapshot low = {0};
+    struct snapshot shot = {0};
+    struct tangent low = {0, 0, (double)(s->wanted - s->room)}, high = {0};
     bool is_done = true, fits = false;
-    double price = typical_price(s) / 4096, high = 0;
-    for (int step = 0, beyond = 0; is_done && step < COARSE_STEPS && beyond < BEYOND_STEPS; step++, price *= 2) {
-        is_done = fits || snapshot_take(s, &low);
+    double price = typical_price(s) / 4096;
+    for (int step = 0, beyond = 0; step < COARSE_STEPS && beyond < BEYOND_STEPS; step++, price *= 2) {
+        is_done = fits || snapshot_take(s, &shot);
         if (!is_done)
             break;
         solve_at(s, price);
+        struct tangent here = tangent_at(s);
         if (fits) {
             beyond++;
-        } else if (kept_bytes(s) <= s->room) {
+        } else if (here.slope <= 0) {
             fits = true;
-            high = price;
+            high = here;
             note_held(s, out);
+        } else {
+            low = here;
         }
     }
     if (!fits)
         s->bound = HUGE_VAL;
     else if (is_done)
-        is_done = narrow(s, &low, high, out);
-    free(low.edges);
-    free(low.excess);
+        is_done = narrow(s, &shot, low, high, out);
+    free(shot.edges);
+    free(shot.excess);
     return is_done;
 }
 
@@ -281,16 +308,15 @@ static bool solve(struct solver *s, uint64_t cap, struct cut *out)
     s->room = (int64_t)cap - (int64_t)given;
     s->threshold = out->threshold;
     build_network(s);
-    int64_t wanted = 0;
     for (uint32_t o = 0; o < s->pivot; o++)
-        wanted += s->wanted_bytes[o];
+        s->wanted += s->wanted_bytes[o];
     if (s->room < 0) {
         out->bound_ns = UINT64_MAX;
         return !s->flow.has_failed;
     }
     if (s->flow.has_failed || !search_price(s, out) || s->flow.has_failed)
         return false;
-    if (wanted <= s->room)
+    if (s->wanted <= s->room)
         out->price = 0;
     out->bound_ns = s->bound < (double)(UINT64_MAX / 2) ? (uint64_t)s->bound : UINT64_MAX;
     return true;

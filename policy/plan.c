@@ -12,8 +12,10 @@ static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 3000000
 static const struct strategy *const strategies[] = {
     &strategy_greedy,
     &strategy_portfolio,
+    &strategy_checkpoints,
     &strategy_chen_budget,
     &strategy_chen_segments,
+    &strategy_refine,
 };
 
 struct best {
@@ -150,7 +152,13 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
     if (is_under_pressure && !cut_solve(graph, request.pivot, options->cap_bytes, &cut))
         return POLICY_NO_MEMORY;
     request.cut = is_under_pressure ? &cut : NULL;
+    size_t versions = (size_t)graph->problem->version_count + 1;
+    struct incumbent incumbent = {.hold = malloc(versions * sizeof(double)), .weight = malloc(versions * sizeof(double))};
+    request.incumbent = incumbent.hold && incumbent.weight ? &incumbent : NULL;
     enum strategy_result result = run_strategies(graph, options, &request, &best);
+    free(incumbent.hold);
+    free(incumbent.weight);
+    items_release(&incumbent.items);
     uint64_t bound = options->may_swap || cut.bound_ns == UINT64_MAX ? 0 : cut.bound_ns;
     cut_release(&cut);
     if (result == STRATEGY_NO_MEMORY) {

@@ -1,30 +1,8 @@
 /* The parametric cut, turned into plans: forward simulations that drop at the cut's thresholds, over a
  * portfolio of settings. */
+#include "policy/prices.h"
 #include "policy/strategy.h"
-#include <math.h>
 #include <stdlib.h>
-
-/* Prices per byte at which to give each version up before the pivot. */
-static void price_versions(const struct graph *g, const struct cut *cut, double boost, double *hold)
-{
-    const struct policy_problem *p = g->problem;
-    double most = cut->price;
-    for (uint32_t o = 0; o < cut->pivot; o++)
-        if (cut->threshold[o] < HUGE_VAL && cut->threshold[o] > most)
-            most = cut->threshold[o];
-    for (uint32_t v = 0; v < p->version_count; v++) {
-        uint32_t producer = p->versions[v].producer;
-        hold[v] = 0;
-        if (cut->is_held[v])
-            hold[v] = cut->price * boost;
-        else if (g->last_need[v] < cut->pivot)
-            continue;
-        else if (producer == POLICY_NONE || producer >= cut->pivot || cut->threshold[producer] == HUGE_VAL)
-            hold[v] = most * 4;
-        else
-            hold[v] = cut->threshold[producer] * (cut->threshold[producer] > cut->price ? boost : 1);
-    }
-}
 
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
                                  struct item_list *out)

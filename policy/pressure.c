@@ -68,6 +68,17 @@ static bool rebuilds_from(const struct graph *g, uint32_t child, uint32_t k, uin
     return k < g->need_first[producer] + reads || g->problem->versions[child].replaces == g->needs[k];
 }
 
+/* Will v have to be rebuilt first, as far as one can tell now? What the program needs no more is about to be
+ * dropped, unless it is held on purpose. */
+static bool is_missing(struct forward *f, uint32_t v)
+{
+    const struct graph *g = f->graph;
+    if (is_absent(f, v))
+        return true;
+    return f->settings->counts_dead && g->problem->versions[v].producer != POLICY_NONE &&
+           g->problem->versions[v].droppable_from <= f->residency.position && program_need(f, v) == POLICY_NONE;
+}
+
 static double rebuild_cost(struct forward *f, uint32_t version)
 {
     const struct graph *g = f->graph;
@@ -85,7 +96,7 @@ static double rebuild_cost(struct forward *f, uint32_t version)
         visited++;
         for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
             uint32_t u = g->needs[k];
-            if (f->seen[u] == mark || !is_absent(f, u) || is_on_host(f, u) || !rebuilds_from(g, v, k, producer))
+            if (f->seen[u] == mark || !is_missing(f, u) || is_on_host(f, u) || !rebuilds_from(g, v, k, producer))
                 continue;
             f->seen[u] = mark;
             f->walk[count++] = u;
@@ -153,6 +164,8 @@ static double score_of(struct forward *f, uint32_t v)
     double score = is_priced ? price_of(f, v, &need) : cost_per_byte(f, v, need.until);
     if (!(is_priced && s->flat_hold))
         score /= raise_to(distance, s->beta);
+    if (s->weight)
+        score *= s->weight[v];
     return version->bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
 }
 

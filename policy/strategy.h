@@ -7,6 +7,14 @@
 #include "policy/cut.h"
 #include "policy/forward.h"
 
+/* The settings that made the best plan so far, for refinement. Owned by whoever runs the strategies. */
+struct incumbent {
+    struct forward_settings settings; /* hold and weight point to the copies below, or are NULL */
+    double *hold, *weight;            /* version_count entries each */
+    struct item_list items;           /* the plan they made */
+    bool has_plan;
+};
+
 struct strategy_request {
     uint64_t cap;
     bool may_swap;
@@ -15,6 +23,7 @@ struct strategy_request {
     uint64_t give_up_ns;    /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     uint64_t deadline;      /* now_nanoseconds() at which to stop */
     const struct cut *cut;  /* at the pivot; NULL where none was made */
+    struct incumbent *incumbent; /* kept up to date by attempts_try */
     uint64_t small_bytes;   /* versions of this size or less are not worth dropping */
 };
 
@@ -27,7 +36,8 @@ struct strategy {
                                  struct item_list *out);
 };
 
-extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio;
+extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio, strategy_checkpoints,
+    strategy_refine;
 
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {

@@ -8,12 +8,13 @@
 /* One PTX text. Facts are made at the first look-up of a kernel, under the lock of whoever owns the code. */
 struct code {
     struct module_text module;
-    struct code_facts **facts;            /* per function; NULL: not looked at yet */
+    struct code_facts **facts; /* per function; NULL: not looked at yet */
 };
 
 /* The module's index */
 
-static bool grow_array(struct arena *arena, void **array, uint32_t count, uint32_t *capacity, size_t element) {
+static bool grow_array(struct arena *arena, void **array, uint32_t count, uint32_t *capacity, size_t element)
+{
     if (count < *capacity)
         return true;
     uint32_t wanted = *capacity ? *capacity * 2 : 32;
@@ -27,7 +28,8 @@ static bool grow_array(struct arena *arena, void **array, uint32_t count, uint32
     return true;
 }
 
-static bool add_function(void *self, const struct text_function *function) {
+static bool add_function(void *self, const struct text_function *function)
+{
     struct module_text *module = self;
     if (!grow_array(&module->arena, (void **)&module->functions, module->function_count, &module->function_capacity,
                     sizeof *function))
@@ -36,7 +38,8 @@ static bool add_function(void *self, const struct text_function *function) {
     return true;
 }
 
-static bool add_variable(void *self, const struct text_variable *variable) {
+static bool add_variable(void *self, const struct text_variable *variable)
+{
     struct module_text *module = self;
     if (!grow_array(&module->arena, (void **)&module->variables, module->variable_count, &module->variable_capacity,
                     sizeof *variable))
@@ -45,18 +48,21 @@ static bool add_variable(void *self, const struct text_variable *variable) {
     return true;
 }
 
-static bool same_slice(struct slice a, struct slice b) {
+static bool same_slice(struct slice a, struct slice b)
+{
     return a.bytes == b.bytes && memcmp(a.at, b.at, a.bytes) == 0;
 }
 
-static uint32_t slot_count_for(uint32_t count) {
+static uint32_t slot_count_for(uint32_t count)
+{
     uint32_t slots = 16;
     while (slots < count * 2)
         slots *= 2;
     return slots;
 }
 
-static uint32_t *function_slot(const struct module_text *module, struct slice name) {
+static uint32_t *function_slot(const struct module_text *module, struct slice name)
+{
     for (uint64_t at = slice_hash(name, 0);; at++) {
         uint32_t *slot = &module->function_slots[at & (module->function_slot_count - 1)];
         if (!*slot || same_slice(module->functions[*slot - 1].name, name))
@@ -64,7 +70,8 @@ static uint32_t *function_slot(const struct module_text *module, struct slice na
     }
 }
 
-static uint32_t *variable_slot(const struct module_text *module, struct slice name) {
+static uint32_t *variable_slot(const struct module_text *module, struct slice name)
+{
     for (uint64_t at = slice_hash(name, 0);; at++) {
         uint32_t *slot = &module->variable_slots[at & (module->variable_slot_count - 1)];
         if (!*slot || same_slice(module->variables[*slot - 1].name, name))
@@ -72,7 +79,8 @@ static uint32_t *variable_slot(const struct module_text *module, struct slice na
     }
 }
 
-static bool index_module(struct module_text *module) {
+static bool index_module(struct module_text *module)
+{
     module->function_slot_count = slot_count_for(module->function_count);
     module->variable_slot_count = slot_count_for(module->variable_count);
     module->function_slots = arena_take(&module->arena, module->function_slot_count * sizeof(uint32_t));
@@ -89,19 +97,22 @@ static bool index_module(struct module_text *module) {
     return true;
 }
 
-const struct text_function *module_find_function(const struct module_text *module, struct slice name) {
+const struct text_function *module_find_function(const struct module_text *module, struct slice name)
+{
     uint32_t slot = *function_slot(module, name);
     return slot ? &module->functions[slot - 1] : NULL;
 }
 
-const struct text_variable *module_find_variable(const struct module_text *module, struct slice name) {
+const struct text_variable *module_find_variable(const struct module_text *module, struct slice name)
+{
     uint32_t slot = *variable_slot(module, name);
     return slot ? &module->variables[slot - 1] : NULL;
 }
 
 /* One text */
 
-struct code *code_read(const char *ptx, size_t bytes) {
+struct code *code_read(const char *ptx, size_t bytes)
+{
     struct arena arena = {0};
     struct code *code = arena_take(&arena, sizeof *code);
     char *text = arena_take(&arena, bytes + 1);
@@ -124,7 +135,8 @@ fail:
     return NULL;
 }
 
-const struct code_facts *code_find(struct code *code, const char *name) {
+const struct code_facts *code_find(struct code *code, const char *name)
+{
     uint32_t slot = *function_slot(&code->module, (struct slice){name, strlen(name)});
     if (!slot)
         return NULL;
@@ -136,7 +148,8 @@ const struct code_facts *code_find(struct code *code, const char *name) {
     return code->facts[slot - 1];
 }
 
-void code_release(struct code *code) {
+void code_release(struct code *code)
+{
     if (!code)
         return;
     struct arena arena = code->module.arena; /* holds *code itself */
@@ -145,7 +158,7 @@ void code_release(struct code *code) {
 
 /* All modules */
 
-struct merged {                           /* a kernel found in several texts of one module */
+struct merged { /* a kernel found in several texts of one module */
     struct merged *next;
     struct code_facts facts;
 };
@@ -153,18 +166,19 @@ struct merged {                           /* a kernel found in several texts of 
 struct module {
     struct module *next;
     const void *owner;
-    struct arena arena;                   /* holds this struct */
+    struct arena arena; /* holds this struct */
     struct code **codes;
     uint32_t code_count, code_capacity;
     struct merged *merged;
 };
 
 static struct {
-    pthread_mutex_t lock;                 /* guards everything below, and the laziness of every struct code in it */
+    pthread_mutex_t lock; /* guards everything below, and the laziness of every struct code in it */
     struct module *modules;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool add_text(void *self, const char *text, size_t bytes, uint32_t target) {
+static bool add_text(void *self, const char *text, size_t bytes, uint32_t target)
+{
     struct module *module = self;
     (void)target;
     struct code *code = code_read(text, bytes);
@@ -178,7 +192,8 @@ static bool add_text(void *self, const char *text, size_t bytes, uint32_t target
     return true;
 }
 
-static void release_module(struct module *module) {
+static void release_module(struct module *module)
+{
     for (uint32_t i = 0; i < module->code_count; i++)
         code_release(module->codes[i]);
     struct arena arena = module->arena;
@@ -186,7 +201,8 @@ static void release_module(struct module *module) {
 }
 
 /* Takes the owner's module out of the list; NULL if there is none. Lock held. */
-static struct module *take_out(const void *owner) {
+static struct module *take_out(const void *owner)
+{
     for (struct module **link = &registry.modules; *link; link = &(*link)->next) {
         struct module *module = *link;
         if (module->owner == owner) {
@@ -197,7 +213,8 @@ static struct module *take_out(const void *owner) {
     return NULL;
 }
 
-size_t code_add_module_bytes(const void *owner, const void *image, size_t bytes) {
+size_t code_add_module_bytes(const void *owner, const void *image, size_t bytes)
+{
     struct arena arena = {0};
     struct module *module = arena_take(&arena, sizeof *module);
     if (!module)
@@ -215,11 +232,13 @@ size_t code_add_module_bytes(const void *owner, const void *image, size_t bytes)
     return count;
 }
 
-size_t code_add_module(const void *owner, const void *image) {
+size_t code_add_module(const void *owner, const void *image)
+{
     return code_add_module_bytes(owner, image, SIZE_MAX);
 }
 
-void code_drop_module(const void *owner) {
+void code_drop_module(const void *owner)
+{
     pthread_mutex_lock(&registry.lock);
     struct module *module = take_out(owner);
     pthread_mutex_unlock(&registry.lock);
@@ -227,7 +246,8 @@ void code_drop_module(const void *owner) {
         release_module(module);
 }
 
-static bool same_params(const struct code_facts *a, const struct code_facts *b) {
+static bool same_params(const struct code_facts *a, const struct code_facts *b)
+{
     if (a->param_count != b->param_count)
         return false;
     for (uint32_t i = 0; i < a->param_count; i++)
@@ -236,7 +256,8 @@ static bool same_params(const struct code_facts *a, const struct code_facts *b) 
     return true;
 }
 
-static bool same_facts(const struct code_facts *a, const struct code_facts *b) {
+static bool same_facts(const struct code_facts *a, const struct code_facts *b)
+{
     size_t bytes = (a->word_count + 63) / 64 * sizeof(uint64_t);
     return same_params(a, b) && !a->unreadable_reason == !b->unreadable_reason &&
            !a->impure_reason == !b->impure_reason && a->has_indirect_load == b->has_indirect_load &&
@@ -244,7 +265,8 @@ static bool same_facts(const struct code_facts *a, const struct code_facts *b) {
            !memcmp(a->stored_words, b->stored_words, bytes);
 }
 
-static const uint64_t *either(struct arena *arena, const uint64_t *a, const uint64_t *b, uint32_t words) {
+static const uint64_t *either(struct arena *arena, const uint64_t *a, const uint64_t *b, uint32_t words)
+{
     uint32_t count = (words + 63) / 64;
     uint64_t *both = arena_take(arena, (count + 1) * sizeof *both);
     for (uint32_t i = 0; both && i < count; i++)
@@ -253,7 +275,8 @@ static const uint64_t *either(struct arena *arena, const uint64_t *a, const uint
 }
 
 /* What at least one of the two does. */
-static const struct code_facts *merge(struct module *module, const struct code_facts *a, const struct code_facts *b) {
+static const struct code_facts *merge(struct module *module, const struct code_facts *a, const struct code_facts *b)
+{
     if (a->unreadable_reason)
         return a;
     if (b->unreadable_reason || same_facts(a, b))
@@ -278,7 +301,8 @@ static const struct code_facts *merge(struct module *module, const struct code_f
     return facts;
 }
 
-static const struct code_facts *find_in(struct module *module, const char *name) {
+static const struct code_facts *find_in(struct module *module, const char *name)
+{
     for (const struct merged *merged = module->merged; merged; merged = merged->next)
         if (strcmp(merged->facts.name, name) == 0)
             return &merged->facts;
@@ -291,7 +315,8 @@ static const struct code_facts *find_in(struct module *module, const char *name)
     return facts;
 }
 
-const struct code_facts *code_lookup(const void *owner, const char *name) {
+const struct code_facts *code_lookup(const void *owner, const char *name)
+{
     const struct code_facts *facts = NULL;
     bool is_ambiguous = false;
     pthread_mutex_lock(&registry.lock);
@@ -308,14 +333,16 @@ const struct code_facts *code_lookup(const void *owner, const char *name) {
 }
 
 /* Marks the words of the argument block that word `word` of a parameter at `offset` overlaps. */
-static void mark(uint64_t *marks, uint32_t offset, uint32_t size, uint32_t word) {
+static void mark(uint64_t *marks, uint32_t offset, uint32_t size, uint32_t word)
+{
     uint32_t first = offset + word * 8, last = first + (size - word * 8 < 8 ? size - word * 8 : 8) - 1;
     for (uint32_t at = first / 8; at <= last / 8 && at < 512; at++)
         marks[at / 64] |= (uint64_t)1 << (at % 64);
 }
 
 bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const uint32_t *offsets,
-                     const uint32_t *sizes, struct function_facts *out) {
+                     const uint32_t *sizes, struct function_facts *out)
+{
     out->is_readable = out->is_impure = out->has_indirect_access = out->has_indirect_store = false;
     out->impure_reason = NULL;
     memset(out->stored_words, 0, sizeof out->stored_words);

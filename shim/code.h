@@ -19,23 +19,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct function_facts;                    /* shim/launch.h */
+struct function_facts; /* shim/launch.h */
 
 struct code_param {
     uint32_t bytes;
-    uint32_t offset;                      /* by PTX's rule of natural alignment; the driver's word counts, see code_fill_facts */
-    uint32_t first_word;                  /* words first_word .. first_word + (bytes + 7) / 8 - 1 of the bitmaps are its own */
+    uint32_t offset;     /* by PTX's rule of natural alignment; the driver's word counts, see code_fill_facts */
+    uint32_t first_word; /* words first_word .. first_word + (bytes + 7) / 8 - 1 of the bitmaps are its own */
 };
 
 struct code_facts {
     const char *name;
-    const char *unreadable_reason;        /* NULL if the code was understood; else everything below but the params is void */
-    const char *impure_reason;            /* NULL if two runs on equal inputs give equal bytes */
+    const char *unreadable_reason; /* NULL if the code was understood; else everything below but the params is void */
+    const char *impure_reason;     /* NULL if two runs on equal inputs give equal bytes */
     bool has_indirect_load, has_indirect_store; /* through pointers loaded from memory, textures, surfaces */
-    bool reads_module_memory;             /* __device__ or __constant__ variables */
+    bool reads_module_memory;                   /* __device__ or __constant__ variables */
     uint32_t param_count;
     const struct code_param *params;
-    uint32_t word_count;                  /* over all params; each param starts a new word */
+    uint32_t word_count;                         /* over all params; each param starts a new word */
     const uint64_t *loaded_words, *stored_words; /* (word_count + 63) / 64 elements; atomics are in both */
 };
 
@@ -60,7 +60,7 @@ const struct code_facts *code_lookup(const void *owner, const char *name);
 
 /* Lays the facts out over the argument block as the driver placed the parameters: offsets[i], sizes[i] from
  * cuFuncGetParamInfo. Sets is_readable, is_impure, impure_reason, has_indirect_access, has_indirect_store,
- * stored_words and loaded_words of *out and nothing else. Returns false and sets is_readable = false if the code is unreadable or
- * the parameters do not agree. */
+ * stored_words and loaded_words of *out and nothing else. Returns false and sets is_readable = false if the code is
+ * unreadable or the parameters do not agree. */
 bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const uint32_t *offsets,
                      const uint32_t *sizes, struct function_facts *out);

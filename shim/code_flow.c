@@ -4,33 +4,35 @@
 
 /* Origins of a value: one bit each. Element 0 holds the flags below, then one bit per kernel parameter whose
  * address was taken, then one bit per word of the kernel's parameters. */
-#define FROM_MEMORY ((uint64_t)1 << 0)    /* at least 8 bytes loaded from memory: may be a pointer */
-#define FROM_NARROW ((uint64_t)1 << 1)    /* fewer: may be part of one */
-#define FROM_SHARED ((uint64_t)1 << 2)    /* address of shared memory */
-#define FROM_LOCAL ((uint64_t)1 << 3)
-#define FROM_TABLE ((uint64_t)1 << 4)     /* address of constant or initialised module memory */
-#define FROM_VARIABLE ((uint64_t)1 << 5)  /* address of other module memory */
-#define FROM_BARRIER ((uint64_t)1 << 6)   /* address of the driver's grid barrier */
+#define FROM_MEMORY   ((uint64_t)1 << 0) /* at least 8 bytes loaded from memory: may be a pointer */
+#define FROM_NARROW   ((uint64_t)1 << 1) /* fewer: may be part of one */
+#define FROM_SHARED   ((uint64_t)1 << 2) /* address of shared memory */
+#define FROM_LOCAL    ((uint64_t)1 << 3)
+#define FROM_TABLE    ((uint64_t)1 << 4) /* address of constant or initialised module memory */
+#define FROM_VARIABLE ((uint64_t)1 << 5) /* address of other module memory */
+#define FROM_BARRIER  ((uint64_t)1 << 6) /* address of the driver's grid barrier */
 
 struct flow {
     struct steps steps;
     struct code_facts *facts;
     struct code_param *params;
-    uint64_t *origins;                    /* width elements per name */
+    uint64_t *origins;                       /* width elements per name */
     uint32_t width, first_param, first_word; /* in elements */
-    uint64_t *shared, *local;             /* what may lie in shared and local memory */
-    uint64_t *address, *value;            /* scratch sets */
-    uint32_t *base_param;                 /* per name: parameter + 1 that it is the address of, 0 if not known */
+    uint64_t *shared, *local;                /* what may lie in shared and local memory */
+    uint64_t *address, *value;               /* scratch sets */
+    uint32_t *base_param;                    /* per name: parameter + 1 that it is the address of, 0 if not known */
     int64_t *base_offset;
-    uint64_t *loaded, *stored;            /* the answer */
+    uint64_t *loaded, *stored; /* the answer */
     bool has_changed;
 };
 
-static uint64_t *origins_of(struct flow *flow, uint32_t id) {
+static uint64_t *origins_of(struct flow *flow, uint32_t id)
+{
     return flow->origins + (size_t)id * flow->width;
 }
 
-static void join(struct flow *flow, uint64_t *into, const uint64_t *from) {
+static void join(struct flow *flow, uint64_t *into, const uint64_t *from)
+{
     uint64_t added = 0;
     for (uint32_t i = 0; i < flow->width; i++) {
         added |= from[i] & ~into[i];
@@ -39,15 +41,18 @@ static void join(struct flow *flow, uint64_t *into, const uint64_t *from) {
     flow->has_changed |= added != 0;
 }
 
-static void clear(struct flow *flow, uint64_t *set) {
+static void clear(struct flow *flow, uint64_t *set)
+{
     memset(set, 0, flow->width * sizeof *set);
 }
 
-static void set_bit(uint64_t *bits, uint32_t bit) {
+static void set_bit(uint64_t *bits, uint32_t bit)
+{
     bits[bit / 64] |= (uint64_t)1 << (bit % 64);
 }
 
-static bool has_words(const struct flow *flow, const uint64_t *set) {
+static bool has_words(const struct flow *flow, const uint64_t *set)
+{
     uint64_t any = 0;
     for (uint32_t i = flow->first_word; i < flow->width; i++)
         any |= set[i];
@@ -55,9 +60,11 @@ static bool has_words(const struct flow *flow, const uint64_t *set) {
 }
 
 /* Adds the words of parameter `param` that bytes [offset, offset + bytes) overlap. */
-static void add_words(struct flow *flow, uint64_t *set, uint32_t param, int64_t offset, int64_t bytes) {
+static void add_words(struct flow *flow, uint64_t *set, uint32_t param, int64_t offset, int64_t bytes)
+{
     const struct code_param *known = &flow->params[param];
-    if (offset < 0 || bytes > (int64_t)known->bytes || offset > (int64_t)known->bytes - bytes) { /* not what the text says it is */
+    if (offset < 0 || bytes > (int64_t)known->bytes ||
+        offset > (int64_t)known->bytes - bytes) { /* not what the text says it is */
         offset = 0;
         bytes = known->bytes;
     }
@@ -65,7 +72,8 @@ static void add_words(struct flow *flow, uint64_t *set, uint32_t param, int64_t 
         set_bit(set + flow->first_word, known->first_word + (uint32_t)word);
 }
 
-static void add_places(struct flow *flow, uint64_t *set, const struct step *step, uint32_t from, uint32_t to) {
+static void add_places(struct flow *flow, uint64_t *set, const struct step *step, uint32_t from, uint32_t to)
+{
     for (uint32_t p = from; p < to && p < step->place_count; p++) {
         const struct place *place = &flow->steps.places[step->first_place + p];
         for (uint32_t n = 0; n < place->count; n++) {
@@ -78,16 +86,19 @@ static void add_places(struct flow *flow, uint64_t *set, const struct step *step
     }
 }
 
-static const struct place *place_of(const struct flow *flow, const struct step *step, uint32_t index) {
+static const struct place *place_of(const struct flow *flow, const struct step *step, uint32_t index)
+{
     return &flow->steps.places[step->first_place + index];
 }
 
-static uint32_t place_id(const struct flow *flow, const struct place *place, uint32_t n) {
+static uint32_t place_id(const struct flow *flow, const struct place *place, uint32_t n)
+{
     return flow->steps.ids[place->first + n];
 }
 
 /* Joins `set` into every name of the step's first operand. */
-static void set_results(struct flow *flow, const struct step *step, const uint64_t *set) {
+static void set_results(struct flow *flow, const struct step *step, const uint64_t *set)
+{
     const struct place *result = place_of(flow, step, 0);
     for (uint32_t n = 0; n < result->count; n++) {
         const struct name *name = &flow->steps.names[place_id(flow, result, n)];
@@ -96,12 +107,14 @@ static void set_results(struct flow *flow, const struct step *step, const uint64
     }
 }
 
-static void join_narrow(uint64_t *set) {
+static void join_narrow(uint64_t *set)
+{
     if (set[0] & FROM_NARROW)
         set[0] |= FROM_MEMORY;
 }
 
-static void run_arithmetic(struct flow *flow, const struct step *step) {
+static void run_arithmetic(struct flow *flow, const struct step *step)
+{
     uint32_t count = step->place_count, from = step->kind == STEP_ADDEND ? 3 : 1;
     if (count == 0)
         return;
@@ -122,7 +135,8 @@ static void run_arithmetic(struct flow *flow, const struct step *step) {
 }
 
 /* Origins of the address operand `index` into flow->address; the displacement does not matter. */
-static const uint64_t *address_of(struct flow *flow, const struct step *step, uint32_t index) {
+static const uint64_t *address_of(struct flow *flow, const struct step *step, uint32_t index)
+{
     const struct place *place = place_of(flow, step, index);
     clear(flow, flow->address);
     if (place->count > 0) {
@@ -139,7 +153,8 @@ struct reach_of_access {
 };
 
 /* Where an access of this space through this address may go. */
-static struct reach_of_access reach_of(const struct flow *flow, enum step_space space, const uint64_t *address) {
+static struct reach_of_access reach_of(const struct flow *flow, enum step_space space, const uint64_t *address)
+{
     struct reach_of_access reach = {
         .global = space == IN_GLOBAL || space == IN_CONST, .shared = space == IN_SHARED, .local = space == IN_LOCAL};
     if (space != IN_GENERIC)
@@ -156,8 +171,8 @@ static struct reach_of_access reach_of(const struct flow *flow, enum step_space 
 }
 
 /* A load from parameter memory: true if the place names it, with the words of element n in *set. */
-static bool load_param(struct flow *flow, const struct step *step, const struct place *place, uint32_t n,
-                       uint64_t *set) {
+static bool load_param(struct flow *flow, const struct step *step, const struct place *place, uint32_t n, uint64_t *set)
+{
     if (place->count == 0 || (step->space != IN_PARAM && step->space != IN_GENERIC))
         return false;
     uint32_t id = place_id(flow, place, 0);
@@ -178,13 +193,15 @@ static bool load_param(struct flow *flow, const struct step *step, const struct 
     return false;
 }
 
-static void add_named_params(struct flow *flow, uint64_t *set, const uint64_t *address) {
+static void add_named_params(struct flow *flow, uint64_t *set, const uint64_t *address)
+{
     for (uint32_t p = 0; p < flow->facts->param_count; p++)
         if (address[flow->first_param + p / 64] >> (p % 64) & 1)
             add_words(flow, set, p, 0, flow->params[p].bytes);
 }
 
-static void run_load(struct flow *flow, const struct step *step) {
+static void run_load(struct flow *flow, const struct step *step)
+{
     if (step->place_count < 2)
         return;
     const struct place *result = place_of(flow, step, 0), *from = place_of(flow, step, 1);
@@ -208,7 +225,8 @@ static void run_load(struct flow *flow, const struct step *step) {
     }
 }
 
-static void run_store(struct flow *flow, const struct step *step) {
+static void run_store(struct flow *flow, const struct step *step)
+{
     if (step->place_count < 1)
         return;
     const struct place *to = place_of(flow, step, 0);
@@ -224,7 +242,8 @@ static void run_store(struct flow *flow, const struct step *step) {
         join(flow, flow->local, flow->value);
 }
 
-static void run_call(struct flow *flow, const struct step *step) {
+static void run_call(struct flow *flow, const struct step *step)
+{
     const struct reached *callee = &flow->steps.functions[step->callee];
     bool has_results = place_of(flow, step, 0)->form == OPERAND_GROUP;
     uint32_t arguments = has_results ? 2 : 1;
@@ -242,7 +261,8 @@ static void run_call(struct flow *flow, const struct step *step) {
              origins_of(flow, flow->steps.ids[callee->first_result + n]));
 }
 
-static void run_copy(struct flow *flow, const struct step *step) {
+static void run_copy(struct flow *flow, const struct step *step)
+{
     if (step->space != IN_SHARED || step->source_space == IN_SHARED)
         return;
     clear(flow, flow->value);
@@ -250,7 +270,8 @@ static void run_copy(struct flow *flow, const struct step *step) {
     join(flow, flow->shared, flow->value);
 }
 
-static void run_step(struct flow *flow, const struct step *step) {
+static void run_step(struct flow *flow, const struct step *step)
+{
     switch (step->kind) {
     case STEP_UNION:
     case STEP_ADDEND:
@@ -290,19 +311,22 @@ static void run_step(struct flow *flow, const struct step *step) {
 
 /* Judging: what the addresses, now known, say about the kernel. */
 
-static void say_impure(struct flow *flow, const char *reason) {
+static void say_impure(struct flow *flow, const char *reason)
+{
     if (!flow->facts->impure_reason)
         flow->facts->impure_reason = reason;
 }
 
-static void mark_words(struct flow *flow, uint64_t *marks, const uint64_t *set) {
+static void mark_words(struct flow *flow, uint64_t *marks, const uint64_t *set)
+{
     for (uint32_t i = flow->first_word; i < flow->width; i++)
         marks[i - flow->first_word] |= set[i];
 }
 
 /* An access to global memory through operand `index`. False if it only serves the grid barrier. */
 static bool judge_access(struct flow *flow, const struct step *step, uint32_t index, enum step_space space,
-                         bool is_load, bool is_store) {
+                         bool is_load, bool is_store)
+{
     if (index >= step->place_count || space == IN_PARAM)
         return true;
     const uint64_t *address = address_of(flow, step, index);
@@ -329,7 +353,8 @@ static bool judge_access(struct flow *flow, const struct step *step, uint32_t in
     return true;
 }
 
-static void judge_atomic(struct flow *flow, const struct step *step) {
+static void judge_atomic(struct flow *flow, const struct step *step)
+{
     uint32_t address = step->kind == STEP_ATOMIC ? 1 : 0;
     if (!judge_access(flow, step, address, step->space, true, true))
         return;
@@ -344,7 +369,8 @@ static void judge_atomic(struct flow *flow, const struct step *step) {
 }
 
 /* A tensor map is the address of a parameter, or memory that is reached through a pointer. */
-static void judge_tensor_map(struct flow *flow, const struct step *step, uint32_t index, bool is_store) {
+static void judge_tensor_map(struct flow *flow, const struct step *step, uint32_t index, bool is_store)
+{
     const uint64_t *address = address_of(flow, step, index);
     clear(flow, flow->value);
     add_named_params(flow, flow->value, address);
@@ -359,7 +385,8 @@ static void judge_tensor_map(struct flow *flow, const struct step *step, uint32_
     mark_words(flow, is_store ? flow->stored : flow->loaded, flow->value);
 }
 
-static void judge_copy(struct flow *flow, const struct step *step) {
+static void judge_copy(struct flow *flow, const struct step *step)
+{
     bool is_reduction = slice_starts(step->opcode, "cp.reduce");
     bool is_store = step->space == IN_GLOBAL;
     if (step->place_count < 2)
@@ -376,7 +403,8 @@ static void judge_copy(struct flow *flow, const struct step *step) {
     judge_access(flow, step, 1, step->source_space, true, false);
 }
 
-static void judge_step(struct flow *flow, const struct step *step) {
+static void judge_step(struct flow *flow, const struct step *step)
+{
     switch (step->kind) {
     case STEP_LOAD:
         judge_access(flow, step, 1, step->space, true, false);
@@ -405,11 +433,13 @@ static void judge_step(struct flow *flow, const struct step *step) {
 /* Setting up */
 
 /* Registers that are set once, to a parameter's address plus a constant, keep the exact place. */
-static void find_bases(struct flow *flow) {
+static void find_bases(struct flow *flow)
+{
     for (uint32_t s = 0; s < flow->steps.step_count; s++) {
         const struct step *step = &flow->steps.steps[s];
         bool is_add = slice_starts(step->opcode, "add.") && step->place_count == 3;
-        bool is_move = (slice_starts(step->opcode, "mov.") || slice_starts(step->opcode, "cvta")) && step->place_count == 2;
+        bool is_move =
+            (slice_starts(step->opcode, "mov.") || slice_starts(step->opcode, "cvta")) && step->place_count == 2;
         if (!is_add && !is_move)
             continue;
         const struct place *to = place_of(flow, step, 0), *from = place_of(flow, step, 1);
@@ -425,9 +455,13 @@ static void find_bases(struct flow *flow) {
     }
 }
 
-static void set_first_origins(struct flow *flow) {
-    static const uint64_t flags[] = {[NAME_SHARED] = FROM_SHARED, [NAME_LOCAL] = FROM_LOCAL, [NAME_TABLE] = FROM_TABLE,
-                                     [NAME_VARIABLE] = FROM_VARIABLE, [NAME_BARRIER] = FROM_BARRIER};
+static void set_first_origins(struct flow *flow)
+{
+    static const uint64_t flags[] = {[NAME_SHARED] = FROM_SHARED,
+                                     [NAME_LOCAL] = FROM_LOCAL,
+                                     [NAME_TABLE] = FROM_TABLE,
+                                     [NAME_VARIABLE] = FROM_VARIABLE,
+                                     [NAME_BARRIER] = FROM_BARRIER};
     for (uint32_t id = 0; id < flow->steps.name_count; id++) {
         const struct name *name = &flow->steps.names[id];
         if (name->origin == NAME_PARAM)
@@ -439,7 +473,8 @@ static void set_first_origins(struct flow *flow) {
 
 /* The kernel's parameters, laid out by natural alignment; each starts a new word of the bitmaps. */
 static bool read_params(struct code_facts *facts, const struct text_function *entry, struct arena *keep,
-                        struct code_param **out) {
+                        struct code_param **out)
+{
     struct text_declaration declaration;
     bool is_register;
     uint32_t count = 0, words = 0;
@@ -455,8 +490,8 @@ static bool read_params(struct code_facts *facts, const struct text_function *en
         if (declaration.bytes > 65536 || offset > 1 << 20 || align > 4096)
             return false;
         offset = (offset + align - 1) / align * align;
-        params[i] = (struct code_param){
-            .bytes = (uint32_t)declaration.bytes, .offset = (uint32_t)offset, .first_word = words};
+        params[i] =
+            (struct code_param){.bytes = (uint32_t)declaration.bytes, .offset = (uint32_t)offset, .first_word = words};
         offset += declaration.bytes;
         words += (uint32_t)(declaration.bytes + 7) / 8;
     }
@@ -466,7 +501,8 @@ static bool read_params(struct code_facts *facts, const struct text_function *en
     return true;
 }
 
-static bool take_tables(struct flow *flow, struct arena *keep) {
+static bool take_tables(struct flow *flow, struct arena *keep)
+{
     struct arena *arena = &flow->steps.arena;
     size_t words = (flow->facts->word_count + 63) / 64, names = flow->steps.name_count;
     flow->first_param = 1;
@@ -487,7 +523,8 @@ static bool take_tables(struct flow *flow, struct arena *keep) {
 }
 
 static const char *run(struct flow *flow, const struct module_text *module, const struct text_function *entry,
-                       struct arena *keep) {
+                       struct arena *keep)
+{
     if (!steps_build(&flow->steps, module, entry))
         return flow->steps.unreadable_reason;
     if (!take_tables(flow, keep))
@@ -505,8 +542,8 @@ static const char *run(struct flow *flow, const struct module_text *module, cons
     return NULL;
 }
 
-struct code_facts *flow_analyse(const struct module_text *module, const struct text_function *entry,
-                                struct arena *keep) {
+struct code_facts *flow_analyse(const struct module_text *module, const struct text_function *entry, struct arena *keep)
+{
     struct flow flow = {.facts = arena_take(keep, sizeof *flow.facts)};
     char *name = arena_take(keep, entry->name.bytes + 1);
     if (!flow.facts || !name)

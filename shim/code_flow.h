@@ -8,7 +8,7 @@
 
 /* The named pieces of one module. Lookups return NULL for an unknown name. */
 struct module_text {
-    struct arena arena;                   /* owns the arrays and the text */
+    struct arena arena; /* owns the arrays and the text */
     struct slice text;
     struct text_function *functions;
     uint32_t function_count, function_capacity;

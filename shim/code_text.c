@@ -9,7 +9,8 @@ struct arena_chunk {
     size_t bytes, used;
 };
 
-void *arena_take(struct arena *arena, size_t bytes) {
+void *arena_take(struct arena *arena, size_t bytes)
+{
     struct arena_chunk *chunk = arena->chunks;
     if (bytes > SIZE_MAX / 2)
         goto fail;
@@ -30,7 +31,8 @@ fail:
     return NULL;
 }
 
-void arena_release(struct arena *arena) {
+void arena_release(struct arena *arena)
+{
     while (arena->chunks) {
         struct arena_chunk *chunk = arena->chunks;
         arena->chunks = chunk->next;
@@ -38,27 +40,32 @@ void arena_release(struct arena *arena) {
     }
 }
 
-bool slice_is(struct slice slice, const char *text) {
+bool slice_is(struct slice slice, const char *text)
+{
     return strlen(text) == slice.bytes && memcmp(slice.at, text, slice.bytes) == 0;
 }
 
-bool slice_starts(struct slice slice, const char *text) {
+bool slice_starts(struct slice slice, const char *text)
+{
     size_t bytes = strlen(text);
     return slice.bytes >= bytes && memcmp(slice.at, text, bytes) == 0;
 }
 
-bool slice_has(struct slice slice, const char *part) {
+bool slice_has(struct slice slice, const char *part)
+{
     return memmem(slice.at, slice.bytes, part, strlen(part)) != NULL;
 }
 
-uint64_t slice_hash(struct slice slice, uint64_t seed) {
+uint64_t slice_hash(struct slice slice, uint64_t seed)
+{
     uint64_t hash = seed ^ 0xcbf29ce484222325u;
     for (size_t i = 0; i < slice.bytes; i++)
         hash = (hash ^ (unsigned char)slice.at[i]) * 0x100000001b3u;
     return hash ^ hash >> 29;
 }
 
-void text_blank_comments(char *text, size_t bytes) {
+void text_blank_comments(char *text, size_t bytes)
+{
     for (size_t i = 0; i + 1 < bytes; i++) {
         if (text[i] == '"') {
             for (i++; i < bytes && text[i] != '"'; i++)
@@ -79,27 +86,32 @@ void text_blank_comments(char *text, size_t bytes) {
 
 /* The cursor is a slice of what is left. */
 
-static bool is_blank(char c) {
+static bool is_blank(char c)
+{
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool is_name(char c) {
+static bool is_name(char c)
+{
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
            c == '%';
 }
 
-static void advance(struct slice *text, size_t bytes) {
+static void advance(struct slice *text, size_t bytes)
+{
     text->at += bytes;
     text->bytes -= bytes;
 }
 
-static char skip_blanks(struct slice *text) {
+static char skip_blanks(struct slice *text)
+{
     while (text->bytes > 0 && is_blank(text->at[0]))
         advance(text, 1);
     return text->bytes > 0 ? text->at[0] : '\0';
 }
 
-static struct slice take_name(struct slice *text) {
+static struct slice take_name(struct slice *text)
+{
     struct slice name = {text->at, 0};
     while (name.bytes < text->bytes && is_name(text->at[name.bytes]))
         name.bytes++;
@@ -108,7 +120,8 @@ static struct slice take_name(struct slice *text) {
 }
 
 /* A word of dots and names: a directive or an opcode with its suffixes ("ld.global.nc.u32", ".shared::cta"). */
-static struct slice take_word(struct slice *text) {
+static struct slice take_word(struct slice *text)
+{
     struct slice word = {text->at, 0};
     while (word.bytes < text->bytes &&
            (is_name(text->at[word.bytes]) || text->at[word.bytes] == '.' || text->at[word.bytes] == ':'))
@@ -117,7 +130,8 @@ static struct slice take_word(struct slice *text) {
     return word;
 }
 
-static void skip_string(struct slice *text) {
+static void skip_string(struct slice *text)
+{
     advance(text, 1);
     while (text->bytes > 0 && text->at[0] != '"')
         advance(text, 1);
@@ -125,13 +139,15 @@ static void skip_string(struct slice *text) {
         advance(text, 1);
 }
 
-static void skip_line(struct slice *text) {
+static void skip_line(struct slice *text)
+{
     while (text->bytes > 0 && text->at[0] != '\n')
         advance(text, 1);
 }
 
 /* Past everything up to and including `stop`; strings and bracketed parts are skipped whole. */
-static bool skip_past(struct slice *text, char stop) {
+static bool skip_past(struct slice *text, char stop)
+{
     int depth = 0;
     while (text->bytes > 0) {
         char c = text->at[0];
@@ -151,7 +167,8 @@ static bool skip_past(struct slice *text, char stop) {
 }
 
 /* At an opening bracket: its contents, and the cursor past the closing one. */
-static bool take_bracketed(struct slice *text, char close, struct slice *inside) {
+static bool take_bracketed(struct slice *text, char close, struct slice *inside)
+{
     advance(text, 1);
     inside->at = text->at;
     if (!skip_past(text, close))
@@ -160,7 +177,8 @@ static bool take_bracketed(struct slice *text, char close, struct slice *inside)
     return true;
 }
 
-static bool take_function(struct slice *text, bool is_entry, const struct text_visitor *visitor) {
+static bool take_function(struct slice *text, bool is_entry, const struct text_visitor *visitor)
+{
     struct text_function function = {.is_entry = is_entry};
     if (skip_blanks(text) == '.') { /* .func .attribute(...) name */
         take_word(text);
@@ -186,7 +204,8 @@ static bool take_function(struct slice *text, bool is_entry, const struct text_v
     return visitor->function(visitor->self, &function);
 }
 
-static size_t type_bytes(struct slice type) {
+static size_t type_bytes(struct slice type)
+{
     static const struct {
         const char *suffix;
         size_t bytes;
@@ -200,7 +219,8 @@ static size_t type_bytes(struct slice type) {
     return bytes;
 }
 
-static size_t take_number(struct slice *text) {
+static size_t take_number(struct slice *text)
+{
     size_t value = 0;
     while (text->bytes > 0 && text->at[0] >= '0' && text->at[0] <= '9' && value < SIZE_MAX / 16) {
         value = value * 10 + (size_t)(text->at[0] - '0');
@@ -210,7 +230,8 @@ static size_t take_number(struct slice *text) {
 }
 
 /* After the state space: attributes, type, name, array extents. */
-static struct text_declaration take_declaration(struct slice *text) {
+static struct text_declaration take_declaration(struct slice *text)
+{
     struct text_declaration out = {.align = 0};
     size_t vector = 1;
     while (skip_blanks(text) == '.') {
@@ -242,12 +263,13 @@ static struct text_declaration take_declaration(struct slice *text) {
     return out;
 }
 
-static bool space_of(struct slice word, enum text_space *space) {
+static bool space_of(struct slice word, enum text_space *space)
+{
     static const struct {
         const char *word;
         enum text_space space;
-    } rows[] = {{".global", SPACE_GLOBAL}, {".const", SPACE_CONST}, {".shared", SPACE_SHARED}, {".local", SPACE_LOCAL},
-                {".param", SPACE_CELL},    {".tex", SPACE_CONST}};
+    } rows[] = {{".global", SPACE_GLOBAL}, {".const", SPACE_CONST}, {".shared", SPACE_SHARED},
+                {".local", SPACE_LOCAL},   {".param", SPACE_CELL},  {".tex", SPACE_CONST}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (slice_starts(word, rows[i].word)) {
             *space = rows[i].space;
@@ -257,7 +279,8 @@ static bool space_of(struct slice word, enum text_space *space) {
     return false;
 }
 
-static bool take_variables(struct slice *text, enum text_space space, const struct text_visitor *visitor) {
+static bool take_variables(struct slice *text, enum text_space space, const struct text_visitor *visitor)
+{
     struct text_variable variable = {.space = space};
     variable.name = take_declaration(text).name;
     if (variable.name.bytes == 0)
@@ -267,7 +290,8 @@ static bool take_variables(struct slice *text, enum text_space space, const stru
     return visitor->variable(visitor->self, &variable) && skip_past(text, ';');
 }
 
-static bool take_top(struct slice *text, const struct text_visitor *visitor) {
+static bool take_top(struct slice *text, const struct text_visitor *visitor)
+{
     struct slice word = take_word(text);
     enum text_space space;
     if (word.bytes == 0)
@@ -293,7 +317,8 @@ static bool take_top(struct slice *text, const struct text_visitor *visitor) {
            slice_is(word, ".common") || slice_is(word, ".blocksareclusters");
 }
 
-bool text_each(struct slice text, const struct text_visitor *visitor) {
+bool text_each(struct slice text, const struct text_visitor *visitor)
+{
     bool has_version = false;
     while (skip_blanks(&text) != '\0') {
         has_version |= slice_starts(text, ".version");
@@ -303,7 +328,8 @@ bool text_each(struct slice text, const struct text_visitor *visitor) {
     return has_version;
 }
 
-bool text_next_param(struct slice *list, struct text_declaration *out, bool *is_register) {
+bool text_next_param(struct slice *list, struct text_declaration *out, bool *is_register)
+{
     while (skip_blanks(list) == ',')
         advance(list, 1);
     if (list->bytes == 0)
@@ -316,8 +342,10 @@ bool text_next_param(struct slice *list, struct text_declaration *out, bool *is_
     return out->name.bytes > 0;
 }
 
-/* A number anywhere an operand may have one: decimal, hexadecimal, octal or a float image; the float's value is of no use. */
-static int64_t take_immediate(struct slice *text) {
+/* A number anywhere an operand may have one: decimal, hexadecimal, octal or a float image; the float's value is of no
+ * use. */
+static int64_t take_immediate(struct slice *text)
+{
     uint64_t value = 0;
     unsigned base = 10;
     if (text->bytes > 1 && text->at[0] == '0' && (text->at[1] == 'x' || text->at[1] == 'X')) {
@@ -334,19 +362,22 @@ static int64_t take_immediate(struct slice *text) {
     return (int64_t)value;
 }
 
-static bool add_name(struct text_statement *out, struct slice name) {
+static bool add_name(struct text_statement *out, struct slice name)
+{
     if (out->name_count == sizeof out->names / sizeof *out->names)
         return false;
     out->names[out->name_count++] = name;
     return true;
 }
 
-static char closing_bracket(enum operand_form form) {
+static char closing_bracket(enum operand_form form)
+{
     return form == OPERAND_VECTOR ? '}' : form == OPERAND_MEMORY ? ']' : ')';
 }
 
 /* One operand up to the ',' or ';' after it. Nested brackets (coordinates of tensor copies) only add names. */
-static bool take_operand(struct slice *text, struct text_statement *out) {
+static bool take_operand(struct slice *text, struct text_statement *out)
+{
     if (out->operand_count == sizeof out->operands / sizeof *out->operands)
         return false;
     struct text_operand *operand = &out->operands[out->operand_count++];
@@ -386,7 +417,8 @@ static bool take_operand(struct slice *text, struct text_statement *out) {
     return true;
 }
 
-static bool take_operands(struct slice *text, struct text_statement *out) {
+static bool take_operands(struct slice *text, struct text_statement *out)
+{
     while (skip_blanks(text) != ';') {
         if (text->bytes == 0 || !take_operand(text, out))
             return false;
@@ -400,7 +432,8 @@ static bool take_operands(struct slice *text, struct text_statement *out) {
 }
 
 /* Directives inside a body. *is_statement: it declares something. */
-static bool take_directive(struct slice *body, struct text_statement *out, bool *is_statement) {
+static bool take_directive(struct slice *body, struct text_statement *out, bool *is_statement)
+{
     out->opcode = take_word(body);
     *is_statement = false;
     if (slice_is(out->opcode, ".loc") || slice_is(out->opcode, ".file")) {
@@ -415,7 +448,8 @@ static bool take_directive(struct slice *body, struct text_statement *out, bool 
     return skip_past(body, ';');
 }
 
-bool text_next_statement(struct slice *body, struct text_statement *out, bool *is_broken) {
+bool text_next_statement(struct slice *body, struct text_statement *out, bool *is_broken)
+{
     char c;
     *is_broken = false;
     out->operand_count = out->name_count = 0;

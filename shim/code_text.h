@@ -9,7 +9,7 @@
 
 struct arena {
     struct arena_chunk *chunks;
-    bool has_failed;                      /* some request could not be met */
+    bool has_failed; /* some request could not be met */
 };
 
 /* Zeroed bytes, aligned to 8, or NULL (and has_failed). */
@@ -23,7 +23,7 @@ struct slice {
 
 bool slice_is(struct slice slice, const char *text);
 bool slice_starts(struct slice slice, const char *text);
-bool slice_has(struct slice slice, const char *part);   /* contains part */
+bool slice_has(struct slice slice, const char *part); /* contains part */
 uint64_t slice_hash(struct slice slice, uint64_t seed);
 
 struct text_function {
@@ -62,17 +62,17 @@ enum operand_form { OPERAND_PLAIN, OPERAND_VECTOR, OPERAND_MEMORY, OPERAND_GROUP
 struct text_operand {
     enum operand_form form;
     bool has_immediate;
-    uint32_t first_name, name_count;      /* names in order of appearance */
-    int64_t immediate;                    /* its value; for memory the displacement */
+    uint32_t first_name, name_count; /* names in order of appearance */
+    int64_t immediate;               /* its value; for memory the displacement */
 };
 
 struct text_statement {
-    struct slice opcode;                  /* with its suffixes; for a declaration ".param", ".reg", ".shared", ".local" */
+    struct slice opcode; /* with its suffixes; for a declaration ".param", ".reg", ".shared", ".local" */
     uint32_t operand_count;
     struct text_operand operands[16];
     uint32_t name_count;
     struct slice names[64];
-    struct text_declaration declared;     /* for .param, .shared, .local */
+    struct text_declaration declared; /* for .param, .shared, .local */
 };
 
 /* The next statement of a body; false at its end, or with *is_broken. Labels, scopes, line marks, guards and

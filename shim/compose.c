@@ -329,6 +329,79 @@ static uint64_t duration(const struct composer *c, uint32_t index)
     return (uint64_t)((double)milliseconds * 1e6) + 1;
 }
 
+struct timed {
+    uint64_t signature, nanoseconds;
+};
+
+static bool is_later(const struct timed *a, const struct timed *b)
+{
+    return a->signature != b->signature ? a->signature > b->signature : a->nanoseconds > b->nanoseconds;
+}
+
+static void sift(struct timed *heap, uint32_t root, uint32_t count)
+{
+    for (uint32_t child = 2 * root + 1; child < count; root = child, child = 2 * root + 1) {
+        child += child + 1 < count && is_later(&heap[child + 1], &heap[child]);
+        if (!is_later(&heap[child], &heap[root])) {
+            return;
+        }
+        struct timed moved = heap[root];
+        heap[root] = heap[child];
+        heap[child] = moved;
+    }
+}
+
+static void sort(struct timed *items, uint32_t count)
+{
+    for (uint32_t i = count / 2; i-- > 0;) {
+        sift(items, i, count);
+    }
+    for (uint32_t last = count; last-- > 1;) {
+        struct timed greatest = items[0];
+        items[0] = items[last];
+        items[last] = greatest;
+        sift(items, 0, last);
+    }
+}
+
+static uint64_t median_of(const struct timed *sorted, uint32_t count, uint64_t signature)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        *(sorted[middle].signature < signature ? &low : &high) = sorted[middle].signature < signature ? middle + 1 : middle;
+    }
+    uint32_t end = low;
+    while (end < count && sorted[end].signature == signature) {
+        end++;
+    }
+    return sorted[low + (end - low) / 2].nanoseconds;
+}
+
+/* Operations with the same signature do the same work: each gets the median of their durations, so that one that
+ * was interrupted does not mislead the planner. */
+static bool smooth_durations(struct composer *c)
+{
+    struct timed *sorted = take(c, c->count, sizeof *sorted);
+    if (sorted == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        sorted[i] = (struct timed){ c->script->operations[i].signature, c->script->operations[i].nanoseconds };
+    }
+    sort(sorted, c->count);
+    uint64_t known = 0, value = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct script_operation *operation = &c->script->operations[i];
+        if (i == 0 || operation->signature != known) {
+            known = operation->signature;
+            value = median_of(sorted, c->count, known);
+        }
+        operation->nanoseconds = c->problem->operations[i].nanoseconds = value;
+    }
+    return true;
+}
+
 /* Pass 3: versions, and the problem's lists. */
 static void find_versions(struct composer *c)
 {
@@ -425,6 +498,9 @@ bool learn_make(uint32_t bank, uint32_t first, uint32_t count, uint32_t stream, 
     find_recipes(&composer);
     find_versions(&composer);
     copy_uses(&composer);
+    if (!smooth_durations(&composer)) {
+        return false;
+    }
     count_given(&composer);
     script->copy_bytes_per_ns = copy_speed(&composer);
     script->start_signature = record_at(&composer, 0)->live_signature;

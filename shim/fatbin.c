@@ -4,35 +4,40 @@
 #include <string.h>
 #include <zstd.h>
 
-#define WRAPPER_MAGIC 0x466243b1u
-#define CONTAINER_MAGIC 0xba55ed50u
+#define WRAPPER_MAGIC          0x466243b1u
+#define CONTAINER_MAGIC        0xba55ed50u
 #define CONTAINER_HEADER_BYTES 16u
-#define ENTRY_HEADER_BYTES 64u
-#define MOST_PLAIN_BYTES ((uint64_t)1 << 30) /* far above any module; bounds what a broken size can ask for */
+#define ENTRY_HEADER_BYTES     64u
+#define MOST_PLAIN_BYTES       ((uint64_t)1 << 30) /* far above any module; bounds what a broken size can ask for */
 
-static uint16_t read_u16(const unsigned char *at) {
+static uint16_t read_u16(const unsigned char *at)
+{
     uint16_t value;
     memcpy(&value, at, sizeof value);
     return value;
 }
 
-static uint32_t read_u32(const unsigned char *at) {
+static uint32_t read_u32(const unsigned char *at)
+{
     uint32_t value;
     memcpy(&value, at, sizeof value);
     return value;
 }
 
-static uint64_t read_u64(const unsigned char *at) {
+static uint64_t read_u64(const unsigned char *at)
+{
     uint64_t value;
     memcpy(&value, at, sizeof value);
     return value;
 }
 
-static bool is_text_start(unsigned char c) {
+static bool is_text_start(unsigned char c)
+{
     return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\r' || c == '\t';
 }
 
-enum image_kind image_kind(const void *image, size_t known_bytes) {
+enum image_kind image_kind(const void *image, size_t known_bytes)
+{
     const unsigned char *bytes = image;
     if (!image || known_bytes == 0)
         return IMAGE_UNKNOWN;
@@ -51,7 +56,8 @@ enum image_kind image_kind(const void *image, size_t known_bytes) {
     return memcmp(bytes, "\177ELF", 4) == 0 ? IMAGE_ELF : IMAGE_UNKNOWN;
 }
 
-static bool open_container(const unsigned char *image, size_t known_bytes, struct fatbin *out) {
+static bool open_container(const unsigned char *image, size_t known_bytes, struct fatbin *out)
+{
     if (known_bytes < CONTAINER_HEADER_BYTES || read_u32(image) != CONTAINER_MAGIC || read_u16(image + 4) != 1)
         return false;
     size_t header_bytes = read_u16(image + 6);
@@ -72,7 +78,8 @@ static bool open_container(const unsigned char *image, size_t known_bytes, struc
     return true;
 }
 
-bool fatbin_open(const void *image, size_t known_bytes, struct fatbin *out) {
+bool fatbin_open(const void *image, size_t known_bytes, struct fatbin *out)
+{
     enum image_kind kind = image_kind(image, known_bytes);
     if (kind == IMAGE_FATBIN)
         return open_container(image, known_bytes, out);
@@ -84,13 +91,15 @@ bool fatbin_open(const void *image, size_t known_bytes, struct fatbin *out) {
     return image_kind(inner, SIZE_MAX) == IMAGE_FATBIN && open_container(inner, SIZE_MAX, out);
 }
 
-static bool stop_broken(struct fatbin *fatbin) {
+static bool stop_broken(struct fatbin *fatbin)
+{
     fatbin->is_broken = true;
     fatbin->next = fatbin->end;
     return false;
 }
 
-bool fatbin_next(struct fatbin *fatbin, struct fatbin_entry *out) {
+bool fatbin_next(struct fatbin *fatbin, struct fatbin_entry *out)
+{
     const unsigned char *at = fatbin->next;
     size_t left = (size_t)(fatbin->end - at);
     if (left == 0)
@@ -120,7 +129,8 @@ bool fatbin_next(struct fatbin *fatbin, struct fatbin_entry *out) {
 }
 
 /* One length of an LZ4 sequence: the token's four bits, prolonged by bytes of 255. */
-static bool lz4_read_length(const unsigned char **from, const unsigned char *end, size_t *length) {
+static bool lz4_read_length(const unsigned char **from, const unsigned char *end, size_t *length)
+{
     if (*length != 15)
         return true;
     unsigned char more;
@@ -134,7 +144,8 @@ static bool lz4_read_length(const unsigned char **from, const unsigned char *end
 }
 
 /* LZ4 block format: sequences of token, literals, u16 distance back, match; the last ends with its literals. */
-static bool lz4_decode(const unsigned char *from, size_t from_bytes, char *to, size_t to_bytes) {
+static bool lz4_decode(const unsigned char *from, size_t from_bytes, char *to, size_t to_bytes)
+{
     const unsigned char *from_end = from + from_bytes;
     size_t done = 0;
     while (from < from_end) {
@@ -165,7 +176,8 @@ static bool lz4_decode(const unsigned char *from, size_t from_bytes, char *to, s
     return done == to_bytes;
 }
 
-static bool decompress(const struct fatbin_entry *entry, char *to, const char **fault) {
+static bool decompress(const struct fatbin_entry *entry, char *to, const char **fault)
+{
     if (entry->flags & FATBIN_FLAG_ZSTD) {
         size_t done = ZSTD_decompress(to, entry->plain_bytes, entry->payload, entry->payload_bytes);
         *fault = ZSTD_isError(done) ? ZSTD_getErrorName(done) : "shorter than declared";
@@ -182,7 +194,8 @@ static bool decompress(const struct fatbin_entry *entry, char *to, const char **
     return true;
 }
 
-char *fatbin_text(const struct fatbin_entry *entry, size_t *bytes, char *why, size_t why_bytes) {
+char *fatbin_text(const struct fatbin_entry *entry, size_t *bytes, char *why, size_t why_bytes)
+{
     *bytes = 0;
     if (entry->plain_bytes > MOST_PLAIN_BYTES) {
         snprintf(why, why_bytes, "fatbin: entry for sm_%u declares %zu bytes", entry->target, entry->plain_bytes);
@@ -208,7 +221,8 @@ char *fatbin_text(const struct fatbin_entry *entry, size_t *bytes, char *why, si
 }
 
 static size_t visit_text(const char *text, size_t known_bytes,
-                         bool (*visit)(void *self, const char *text, size_t bytes, uint32_t target), void *self) {
+                         bool (*visit)(void *self, const char *text, size_t bytes, uint32_t target), void *self)
+{
     if (known_bytes == SIZE_MAX) {
         visit(self, text, strlen(text), 0);
         return 1;
@@ -226,7 +240,8 @@ static size_t visit_text(const char *text, size_t known_bytes,
 }
 
 size_t image_each_ptx(const void *image, size_t known_bytes,
-                      bool (*visit)(void *self, const char *text, size_t bytes, uint32_t target), void *self) {
+                      bool (*visit)(void *self, const char *text, size_t bytes, uint32_t target), void *self)
+{
     struct fatbin fatbin;
     struct fatbin_entry entry;
     size_t visited = 0;

@@ -28,22 +28,22 @@ enum image_kind image_kind(const void *image, size_t known_bytes);
 
 enum fatbin_kind { FATBIN_PTX = 1, FATBIN_CUBIN = 2 };
 
-#define FATBIN_FLAG_LZ4 0x2000u
+#define FATBIN_FLAG_LZ4  0x2000u
 #define FATBIN_FLAG_ZSTD 0x8000u
 
-struct fatbin {                           /* what is left to read */
+struct fatbin { /* what is left to read */
     const unsigned char *next, *end;
-    bool is_broken;                       /* an entry did not fit: there may have been more */
+    bool is_broken; /* an entry did not fit: there may have been more */
 };
 
 struct fatbin_entry {
-    uint32_t kind;                        /* enum fatbin_kind, or a kind that we do not know */
-    uint32_t target;                      /* 75 = sm_75 or compute_75 */
-    uint32_t major, minor;                /* version of the PTX language, for PTX */
+    uint32_t kind;         /* enum fatbin_kind, or a kind that we do not know */
+    uint32_t target;       /* 75 = sm_75 or compute_75 */
+    uint32_t major, minor; /* version of the PTX language, for PTX */
     uint64_t flags;
-    const unsigned char *payload;         /* as stored */
-    size_t payload_bytes;                 /* as stored, padding left out where the compressed size is known */
-    size_t plain_bytes;                   /* after decompression */
+    const unsigned char *payload; /* as stored */
+    size_t payload_bytes;         /* as stored, padding left out where the compressed size is known */
+    size_t plain_bytes;           /* after decompression */
 };
 
 /* Starts reading the container at `image`; follows one wrapper. `known_bytes` bounds the container (SIZE_MAX if

@@ -74,6 +74,43 @@ static bool plan_swaps(const struct plan *plan)
     return false;
 }
 
+#define KINDS_SAID 64u
+
+/* Which kernels the time goes to, and which of them are replayed. */
+static void say_kinds(const struct script *script)
+{
+    static struct {
+        const char *name;
+        uint64_t nanoseconds, count, replays;
+    } kinds[KINDS_SAID];
+    uint32_t kind_count = 0;
+    for (uint32_t i = 0; i < script->plan.item_count; i++) {
+        struct plan_item item = script->plan.items[i];
+        if (item.verb != PLAN_RUN && item.verb != PLAN_REPLAY) {
+            continue;
+        }
+        const struct script_operation *operation = &script->operations[item.index];
+        uint32_t k = 0;
+        while (k < kind_count && __builtin_strcmp(kinds[k].name, operation->name) != 0) {
+            k++;
+        }
+        if (k == kind_count && kind_count < KINDS_SAID) {
+            kinds[kind_count].name = operation->name;
+            kinds[kind_count].nanoseconds = kinds[kind_count].count = kinds[kind_count].replays = 0;
+            kind_count++;
+        }
+        if (k < kind_count) {
+            kinds[k].nanoseconds += item.verb == PLAN_RUN ? operation->nanoseconds : 0;
+            kinds[k].count += item.verb == PLAN_RUN;
+            kinds[k].replays += item.verb == PLAN_REPLAY;
+        }
+    }
+    for (uint32_t k = 0; k < kind_count; k++) {
+        say(SAY_DEBUG, "  %6llu us %6llu runs %6llu replays  %s", (unsigned long long)(kinds[k].nanoseconds / 1000),
+            (unsigned long long)kinds[k].count, (unsigned long long)kinds[k].replays, kinds[k].name);
+    }
+}
+
 static void say_plan(const struct script *script)
 {
     const struct plan *plan = &script->plan;
@@ -83,6 +120,9 @@ static void say_plan(const struct script *script)
         (unsigned long long)frames_count().cap_frames,
         100.0 * (double)plan->added_nanoseconds / (double)(plan->run_nanoseconds + 1),
         100.0 * (double)plan->bound_nanoseconds / (double)(plan->run_nanoseconds + 1));
+    if (say_is_on(SAY_DEBUG)) {
+        say_kinds(script);
+    }
 }
 
 static void refuse(uint64_t floor, const char *why)

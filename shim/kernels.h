@@ -11,22 +11,22 @@
 #include <stdint.h>
 
 /* name, argument struct; X-list: enum, table of names and look-ups come from here */
-#define KERNELS_LIST(K) \
-    K(fingerprint_runs) \
-    K(fingerprint_strided) \
-    K(compare_bytes_runs) \
-    K(compare_bytes_strided) \
-    K(scan_pointers_runs) \
-    K(scan_pointers_strided) \
-    K(fill_pattern_runs) \
-    K(fill_pattern_strided) \
+#define KERNELS_LIST(K)                                                                                                \
+    K(fingerprint_runs)                                                                                                \
+    K(fingerprint_strided)                                                                                             \
+    K(compare_bytes_runs)                                                                                              \
+    K(compare_bytes_strided)                                                                                           \
+    K(scan_pointers_runs)                                                                                              \
+    K(scan_pointers_strided)                                                                                           \
+    K(fill_pattern_runs)                                                                                               \
+    K(fill_pattern_strided)                                                                                            \
     K(compare_fingerprints)
 
 enum kernels_index {
 #define K(name) KERNELS_##name,
     KERNELS_LIST(K)
 #undef K
-    KERNELS_COUNT
+        KERNELS_COUNT
 };
 
 /* The symbol of kernel i is "reprise_" and its name. */
@@ -37,14 +37,14 @@ enum kernels_index {
  * `data` is a multiple of 8. Running it c times on the same bytes gives c times the sum, modulo 2^64. */
 struct kernels_fingerprint {
     uint64_t data, bytes;
-    uint64_t slot;                        /* uint64_t[2] */
-    uint64_t run_words;                   /* from kernels_shape, as in every struct below */
+    uint64_t slot;      /* uint64_t[2] */
+    uint64_t run_words; /* from kernels_shape, as in every struct below */
 };
 
 /* Adds to *different the number of 8-byte words (the last may be partial) in which the two buffers differ. */
 struct kernels_compare_bytes {
-    uint64_t left, right, bytes;          /* either may be pinned host memory */
-    uint64_t different;                   /* uint64_t */
+    uint64_t left, right, bytes; /* either may be pinned host memory */
+    uint64_t different;          /* uint64_t */
     uint64_t run_words;
 };
 
@@ -53,9 +53,9 @@ struct kernels_compare_bytes {
 struct kernels_scan_pointers {
     uint64_t data, bytes;
     uint64_t low, high;
-    uint64_t list;                        /* uint64_t[capacity] */
+    uint64_t list; /* uint64_t[capacity] */
     uint64_t capacity;
-    uint64_t found;                       /* uint64_t */
+    uint64_t found; /* uint64_t */
     uint64_t run_words;
 };
 
@@ -74,10 +74,10 @@ struct kernels_report {
 };
 
 struct kernels_compare_fingerprints {
-    uint64_t expected, actual;            /* uint64_t[2 x count] each */
-    uint64_t times;                       /* uint32_t[count]; 0: all once */
+    uint64_t expected, actual; /* uint64_t[2 x count] each */
+    uint64_t times;            /* uint32_t[count]; 0: all once */
     uint64_t count;
-    uint64_t report;                      /* struct kernels_report, in pinned host memory */
+    uint64_t report; /* struct kernels_report, in pinned host memory */
     uint64_t first, is_reset;
 };
 
@@ -87,12 +87,13 @@ struct kernels_shape {
     uint64_t run_words;
 };
 
-#define KERNELS_RUN_WORDS 1024            /* 8 KiB per thread: two atomics per run are nothing beside it */
+#define KERNELS_RUN_WORDS      1024 /* 8 KiB per thread: two atomics per run are nothing beside it */
 #define KERNELS_FEW_PROCESSORS 8
 
 /* How to launch one of the buffer kernels over `bytes` (at least 1 block, also for 0 bytes). `processors` is
  * CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. */
-static inline struct kernels_shape kernels_shape(uint64_t bytes, uint32_t processors) {
+static inline struct kernels_shape kernels_shape(uint64_t bytes, uint32_t processors)
+{
     uint64_t words = bytes / 8 + (bytes % 8 != 0);
     struct kernels_shape shape = {.is_strided = processors > KERNELS_FEW_PROCESSORS};
     if (shape.is_strided) {
@@ -110,7 +111,8 @@ static inline struct kernels_shape kernels_shape(uint64_t bytes, uint32_t proces
 }
 
 /* The launch for compare_fingerprints. */
-static inline struct kernels_shape kernels_pair_shape(uint64_t count) {
+static inline struct kernels_shape kernels_pair_shape(uint64_t count)
+{
     struct kernels_shape shape = {.block = count < 128 ? (uint32_t)count + (count == 0) : 128};
     shape.grid = (uint32_t)((count + shape.block - 1) / shape.block + (count == 0));
     return shape;
@@ -126,7 +128,8 @@ static inline struct kernels_shape kernels_pair_shape(uint64_t count) {
 /* Multiplications of keyed halves (NH), with keys mixed from the position: equal words in other places, swapped
  * words and runs of zeros all show. The two sums must not both have the key 0 at a position: then a high half beside
  * a low half of zeros would not show at all. */
-KERNELS_INLINE void kernels_absorb(uint64_t word, uint32_t position, uint64_t *first, uint64_t *second) {
+KERNELS_INLINE void kernels_absorb(uint64_t word, uint32_t position, uint64_t *first, uint64_t *second)
+{
     uint32_t low = (uint32_t)word, high = (uint32_t)(word >> 32);
     uint32_t x = position * 0x9e3779b1u + 0x27d4eb2fu;
     x ^= x >> 15;
@@ -136,7 +139,8 @@ KERNELS_INLINE void kernels_absorb(uint64_t word, uint32_t position, uint64_t *f
     *second += (uint64_t)(uint32_t)(low + z) * (uint32_t)(high + (y ^ 0xc2b2ae3du));
 }
 
-KERNELS_INLINE uint64_t kernels_pattern(uint64_t position, uint64_t seed) {
+KERNELS_INLINE uint64_t kernels_pattern(uint64_t position, uint64_t seed)
+{
     uint64_t x = (position + seed) * 0x9e3779b97f4a7c15u;
     return x ^ x >> 29 ^ 0x5bd1e9955bd1e995u;
 }

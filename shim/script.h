@@ -48,6 +48,10 @@ struct script_operation {
     uint64_t nanoseconds;
     CUfunction function;        /* NULL for copies and sets */
     const char *name;
+    const char *reason;         /* why it is not replayed; NULL if it may be, or if nobody said */
+    uint64_t moved_bytes;       /* of copies */
+    uint32_t grid[3], block[3]; /* of launches */
+    uint32_t direction;         /* of copies: enum copy_direction */
     bool is_replayed;           /* some item replays it: its arguments are kept when it runs */
     bool is_replayable;
 };

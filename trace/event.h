@@ -23,11 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACE_MAGIC "reprise\x1a"
-#define TRACE_VERSION 1u
-#define TRACE_NONE UINT32_MAX             /* no operation, version, allocation */
-#define TRACE_BLOCK_MOST 65536u           /* bytes of payload */
-#define TRACE_NAME_MOST 4096u
+#define TRACE_MAGIC      "reprise\x1a"
+#define TRACE_VERSION    1u
+#define TRACE_NONE       UINT32_MAX /* no operation, version, allocation */
+#define TRACE_BLOCK_MOST 65536u     /* bytes of payload */
+#define TRACE_NAME_MOST  4096u
 
 struct trace_header {
     char magic[8];
@@ -60,64 +60,65 @@ struct trace_name {
 };
 
 struct trace_run {
-    uint64_t cap_bytes;                   /* 0: none */
+    uint64_t cap_bytes; /* 0: none */
     uint64_t device_bytes, frame_bytes;
     uint64_t started_unix_ns;
-    uint32_t program, device;             /* names */
+    uint32_t program, device; /* names */
 };
 
 struct trace_iteration {
-    uint64_t index;                       /* of the run, counted from 0 */
+    uint64_t index; /* of the run, counted from 0 */
     uint32_t operation_count, allocation_count, version_count, stream_count;
-    uint64_t fixed_bytes;                 /* held throughout, whatever is planned */
-    uint64_t demand_peak_bytes;           /* what the program held at most */
-    uint64_t nanoseconds;                 /* of the whole iteration, as recorded; 0: not measured */
+    uint64_t fixed_bytes;                     /* held throughout, whatever is planned */
+    uint64_t demand_peak_bytes;               /* what the program held at most */
+    uint64_t nanoseconds;                     /* of the whole iteration, as recorded; 0: not measured */
     double out_bytes_per_ns, in_bytes_per_ns; /* to and from the host; 0: not known */
 };
 
 enum trace_allocation_kind {
-    TRACE_GIVEN,                          /* there when the iteration begins */
-    TRACE_FIXED,                          /* born in it, never dropped or moved */
-    TRACE_PLANNED                         /* born in it, contents are versions */
+    TRACE_GIVEN,  /* there when the iteration begins */
+    TRACE_FIXED,  /* born in it, never dropped or moved */
+    TRACE_PLANNED /* born in it, contents are versions */
 };
 
 struct trace_allocation {
-    uint64_t bytes, footprint_bytes;      /* as asked for, as it counts against the cap */
-    uint32_t kind;                        /* enum trace_allocation_kind */
-    uint32_t born, ends;                  /* positions; ends TRACE_NONE: still held at the end */
-    uint32_t reason;                      /* name: why it is fixed */
-    uint32_t origin;                      /* name: where in the program it was made; 0 not recorded */
-    uint32_t is_small;                    /* lives in a shared slab */
+    uint64_t bytes, footprint_bytes; /* as asked for, as it counts against the cap */
+    uint32_t kind;                   /* enum trace_allocation_kind */
+    uint32_t born, ends;             /* positions; ends TRACE_NONE: still held at the end */
+    uint32_t reason;                 /* name: why it is fixed */
+    uint32_t origin;                 /* name: where in the program it was made; 0 not recorded */
+    uint32_t is_small;               /* lives in a shared slab */
 };
 
 struct trace_version {
-    uint64_t bytes;                       /* footprint */
+    uint64_t bytes; /* footprint */
     uint32_t allocation;
-    uint32_t producer;                    /* operation, or TRACE_NONE: there at position 0 */
-    uint32_t replaces;                    /* version whose bytes it takes over, or TRACE_NONE */
-    uint32_t droppable_from;              /* position, or TRACE_NONE: never */
-    uint32_t is_kept, is_swappable;       /* 0 or 1 */
+    uint32_t producer;              /* operation, or TRACE_NONE: there at position 0 */
+    uint32_t replaces;              /* version whose bytes it takes over, or TRACE_NONE */
+    uint32_t droppable_from;        /* position, or TRACE_NONE: never */
+    uint32_t is_kept, is_swappable; /* 0 or 1 */
 };
 
 enum trace_operation_kind { TRACE_LAUNCH, TRACE_COPY_IN, TRACE_COPY_OUT, TRACE_COPY_DEVICE, TRACE_SET };
 
-/* Body of OPERATION: the struct, then read_count and write_count version numbers (uint32_t), then zeros to a multiple of 8. */
+/* Body of OPERATION: the struct, then read_count and write_count version numbers (uint32_t), then zeros to a multiple
+ * of 8. */
 struct trace_operation {
     uint64_t nanoseconds;
     uint64_t workspace_bytes, scratch_bytes;
-    uint64_t moved_bytes;                 /* of copies and sets */
-    uint32_t kind;                        /* enum trace_operation_kind */
+    uint64_t moved_bytes; /* of copies and sets */
+    uint32_t kind;        /* enum trace_operation_kind */
     uint32_t name;
-    uint32_t stream;                      /* number within the iteration */
-    uint32_t replayable_until;            /* position; 0: never */
-    uint32_t reason;                      /* name: why it is not replayed */
+    uint32_t stream;           /* number within the iteration */
+    uint32_t replayable_until; /* position; 0: never */
+    uint32_t reason;           /* name: why it is not replayed */
     uint32_t grid[3], block[3];
     uint32_t shared_bytes;
     uint32_t read_count, write_count;
 };
 
 struct trace_end {
-    uint64_t record_count;                /* all before END */
+    uint64_t record_count; /* all before END */
     uint64_t iteration_count;
 };
 

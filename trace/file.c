@@ -1,7 +1,6 @@
-#include "trace/file.h"
+#include "trace/records.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME_SLOTS (1u << 17)             /* a power of two; names beyond half of it are not kept */
-#define PATH_MOST 4096
+#define NAME_SLOTS (1u << 17) /* a power of two; names beyond half of it are not kept */
+#define PATH_MOST  4096
 
-/* Both sides: the hash that ties the blocks together. */
+/* Both sides */
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 32;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
     const unsigned char *from = bytes;
     for (; count >= 8; from += 8, count -= 8) {
         uint64_t word;
@@ -31,26 +32,28 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
     return mix(hash, last ^ (uint64_t)count << 56);
 }
 
-static uint64_t hash_block(uint64_t before, const struct trace_block *block, const void *payload) {
+static uint64_t hash_block(uint64_t before, const struct trace_block *block, const void *payload)
+{
     return hash_bytes(mix(before, (uint64_t)block->number << 32 | block->bytes), payload, block->bytes);
 }
 
-static size_t padded(size_t bytes) {
+static size_t padded(size_t bytes)
+{
     return (bytes + 7) & ~(size_t)7;
 }
 
 /* Writer */
 
 struct name_slot {
-    uint64_t hash;                        /* two names of one hash would be taken for one: 2^-64 */
-    uint32_t number;                      /* 0: free */
+    uint64_t hash;   /* two names of one hash would be taken for one: 2^-64 */
+    uint32_t number; /* 0: free */
 };
 
 struct trace_writer {
     int descriptor;
-    int error;                            /* the first errno; then nothing is written any more */
+    int error; /* the first errno; then nothing is written any more */
     char path[PATH_MOST], part[PATH_MOST];
-    struct trace_block block;             /* being filled */
+    struct trace_block block; /* being filled */
     unsigned char payload[TRACE_BLOCK_MOST];
     uint64_t hash;
     uint64_t record_count, iteration_count;
@@ -60,12 +63,14 @@ struct trace_writer {
     struct name_slot slots[NAME_SLOTS];
 };
 
-static void fail(struct trace_writer *writer, int error) {
+static void fail(struct trace_writer *writer, int error)
+{
     if (!writer->error)
         writer->error = error;
 }
 
-static void write_all(struct trace_writer *writer, const void *bytes, size_t count) {
+static void write_all(struct trace_writer *writer, const void *bytes, size_t count)
+{
     const char *from = bytes;
     while (count > 0 && !writer->error) {
         ssize_t done = write(writer->descriptor, from, count);
@@ -80,7 +85,8 @@ static void write_all(struct trace_writer *writer, const void *bytes, size_t cou
     }
 }
 
-static void end_block(struct trace_writer *writer) {
+static void end_block(struct trace_writer *writer)
+{
     struct trace_block *block = &writer->block;
     if (block->bytes == 0)
         return;
@@ -91,7 +97,8 @@ static void end_block(struct trace_writer *writer) {
 }
 
 /* Room for a record of `body` bytes in the current block; NULL after an error. */
-static unsigned char *begin_record(struct trace_writer *writer, enum trace_kind kind, size_t body) {
+static unsigned char *begin_record(struct trace_writer *writer, enum trace_kind kind, size_t body)
+{
     size_t bytes = padded(sizeof(struct trace_record) + body);
     if (bytes > TRACE_BLOCK_MOST)
         fail(writer, EINVAL);
@@ -108,13 +115,15 @@ static unsigned char *begin_record(struct trace_writer *writer, enum trace_kind 
     return at + sizeof record;
 }
 
-static void put_record(struct trace_writer *writer, enum trace_kind kind, const void *body, size_t bytes) {
+static void put_record(struct trace_writer *writer, enum trace_kind kind, const void *body, size_t bytes)
+{
     unsigned char *at = begin_record(writer, kind, bytes);
     if (at)
         memcpy(at, body, bytes);
 }
 
-static bool join_path(char *out, const char *path, const char *suffix) {
+static bool join_path(char *out, const char *path, const char *suffix)
+{
     size_t length = strlen(path), more = strlen(suffix);
     if (length + more >= PATH_MOST)
         return false;
@@ -124,7 +133,8 @@ static bool join_path(char *out, const char *path, const char *suffix) {
 }
 
 /* ".PID.part", without stdio. */
-static void name_part(char *out) {
+static void name_part(char *out)
+{
     char digits[16];
     int count = 0;
     for (pid_t pid = getpid(); pid > 0; pid /= 10)
@@ -135,7 +145,8 @@ static void name_part(char *out) {
     memcpy(out, ".part", 6);
 }
 
-struct trace_writer *trace_writer_open(const char *path) {
+struct trace_writer *trace_writer_open(const char *path)
+{
     struct trace_writer *writer =
         mmap(NULL, sizeof *writer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (writer == MAP_FAILED)
@@ -158,7 +169,8 @@ fail:
     return NULL;
 }
 
-uint32_t trace_writer_name(struct trace_writer *writer, const char *name) {
+uint32_t trace_writer_name(struct trace_writer *writer, const char *name)
+{
     if (!name || !*name)
         return 0;
     size_t length = strnlen(name, TRACE_NAME_MOST);
@@ -180,21 +192,25 @@ uint32_t trace_writer_name(struct trace_writer *writer, const char *name) {
     return ++writer->name_count;
 }
 
-static bool is_due(struct trace_writer *writer, bool condition) {
+static bool is_due(struct trace_writer *writer, bool condition)
+{
     if (!condition)
         fail(writer, EINVAL);
     return condition && !writer->error;
 }
 
-void trace_writer_run(struct trace_writer *writer, const struct trace_run *run) {
+void trace_writer_run(struct trace_writer *writer, const struct trace_run *run)
+{
     if (!is_due(writer, !writer->has_run))
         return;
     writer->has_run = true;
     put_record(writer, TRACE_RUN, run, sizeof *run);
 }
 
-void trace_writer_iteration(struct trace_writer *writer, const struct trace_iteration *iteration) {
-    if (!is_due(writer, writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due))
+void trace_writer_iteration(struct trace_writer *writer, const struct trace_iteration *iteration)
+{
+    if (!is_due(writer,
+                writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due))
         return;
     writer->allocations_due = iteration->allocation_count;
     writer->versions_due = iteration->version_count;
@@ -203,14 +219,16 @@ void trace_writer_iteration(struct trace_writer *writer, const struct trace_iter
     put_record(writer, TRACE_ITERATION, iteration, sizeof *iteration);
 }
 
-void trace_writer_allocation(struct trace_writer *writer, const struct trace_allocation *allocation) {
+void trace_writer_allocation(struct trace_writer *writer, const struct trace_allocation *allocation)
+{
     if (!is_due(writer, writer->allocations_due > 0))
         return;
     writer->allocations_due--;
     put_record(writer, TRACE_ALLOCATION, allocation, sizeof *allocation);
 }
 
-void trace_writer_version(struct trace_writer *writer, const struct trace_version *version) {
+void trace_writer_version(struct trace_writer *writer, const struct trace_version *version)
+{
     if (!is_due(writer, !writer->allocations_due && writer->versions_due > 0))
         return;
     writer->versions_due--;
@@ -218,7 +236,8 @@ void trace_writer_version(struct trace_writer *writer, const struct trace_versio
 }
 
 void trace_writer_operation(struct trace_writer *writer, const struct trace_operation *operation, const uint32_t *reads,
-                            const uint32_t *writes) {
+                            const uint32_t *writes)
+{
     size_t read_count = operation->read_count, write_count = operation->write_count;
     if (!is_due(writer, !writer->allocations_due && !writer->versions_due && writer->operations_due > 0 &&
                             read_count + write_count <= TRACE_LISTS_MOST))
@@ -236,7 +255,8 @@ void trace_writer_operation(struct trace_writer *writer, const struct trace_oper
         memcpy(at + read_count * sizeof *reads, writes, write_count * sizeof *writes);
 }
 
-static int release_writer(struct trace_writer *writer) {
+static int release_writer(struct trace_writer *writer)
+{
     int error = writer->error;
     if (error)
         unlink(writer->part);
@@ -244,8 +264,10 @@ static int release_writer(struct trace_writer *writer) {
     return error;
 }
 
-int trace_writer_close(struct trace_writer *writer) {
-    if (is_due(writer, writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due)) {
+int trace_writer_close(struct trace_writer *writer)
+{
+    if (is_due(writer,
+               writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due)) {
         struct trace_end end = {writer->record_count, writer->iteration_count};
         put_record(writer, TRACE_END, &end, sizeof end);
         end_block(writer);
@@ -257,7 +279,8 @@ int trace_writer_close(struct trace_writer *writer) {
     return release_writer(writer);
 }
 
-void trace_writer_abandon(struct trace_writer *writer) {
+void trace_writer_abandon(struct trace_writer *writer)
+{
     close(writer->descriptor);
     fail(writer, ECANCELED);
     release_writer(writer);
@@ -268,249 +291,45 @@ void trace_writer_abandon(struct trace_writer *writer) {
 struct reader {
     const unsigned char *bytes;
     size_t count;
-    struct trace *trace;
-    const char *fault;                    /* NULL: none yet */
-    uint64_t record_count;
-    bool has_run, has_end;
-    uint32_t name_capacity, iteration_capacity, list_capacity;
-    uint32_t allocations_seen, versions_seen, operations_seen; /* of the last iteration */
-    uint64_t writes_seen;
+    struct records records;
 };
 
-static bool refuse(struct reader *reader, const char *fault) {
-    if (!reader->fault)
-        reader->fault = fault;
-    return false;
+static bool refuse(struct reader *reader, const char *fault)
+{
+    return records_refuse(&reader->records, fault);
 }
 
-/* Room for one more element at index `count`. */
-static bool grow(struct reader *reader, void *array_pointer, uint32_t count, uint32_t *capacity, size_t element) {
-    void *array;
-    memcpy(&array, array_pointer, sizeof array);
-    if (count < *capacity)
-        return true;
-    uint32_t wanted = *capacity ? *capacity * 2 : 16;
-    void *bigger = *capacity > UINT32_MAX / 4 ? NULL : realloc(array, wanted * element);
-    if (!bigger)
-        return refuse(reader, "there is no memory for it");
-    memcpy(array_pointer, &bigger, sizeof bigger);
-    *capacity = wanted;
-    return true;
-}
-
-static struct trace_recorded *last_iteration(struct reader *reader) {
-    return reader->trace->iteration_count ? &reader->trace->iterations[reader->trace->iteration_count - 1] : NULL;
-}
-
-static bool is_name(const struct reader *reader, uint32_t number) {
-    return number < reader->trace->name_count;
-}
-
-static bool is_position(const struct trace_recorded *recorded, uint32_t position) {
-    return position <= recorded->head.operation_count;
-}
-
-static bool take_name(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace *trace = reader->trace;
-    struct trace_name head;
-    if (bytes < sizeof head)
-        return refuse(reader, "a name record is too short");
-    memcpy(&head, body, sizeof head);
-    const char *text = (const char *)body + sizeof head;
-    if (head.number != trace->name_count || head.text_bytes > TRACE_NAME_MOST || head.text_bytes > bytes - sizeof head ||
-        memchr(text, '\0', head.text_bytes))
-        return refuse(reader, "a name record is not well-formed");
-    if (!grow(reader, &trace->names, trace->name_count, &reader->name_capacity, sizeof *trace->names))
-        return false;
-    char *copy = malloc(head.text_bytes + 1);
-    if (!copy)
-        return refuse(reader, "there is no memory for it");
-    memcpy(copy, text, head.text_bytes);
-    copy[head.text_bytes] = '\0';
-    trace->names[trace->name_count++] = copy;
-    return true;
-}
-
-static bool take_run(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace_run *run = &reader->trace->run;
-    if (bytes != sizeof *run || reader->has_run)
-        return refuse(reader, "its run record is not well-formed");
-    memcpy(run, body, sizeof *run);
-    reader->has_run = true;
-    return (is_name(reader, run->program) && is_name(reader, run->device)) || refuse(reader, "a name is missing");
-}
-
-/* What the last iteration announced has come. */
-static bool is_complete(struct reader *reader) {
-    const struct trace_recorded *recorded = last_iteration(reader);
-    if (!recorded)
-        return true;
-    uint64_t produced = 0;
-    for (uint32_t v = 0; v < reader->versions_seen; v++)
-        produced += recorded->versions[v].producer != TRACE_NONE;
-    return (reader->allocations_seen == recorded->head.allocation_count &&
-            reader->versions_seen == recorded->head.version_count &&
-            reader->operations_seen == recorded->head.operation_count && reader->writes_seen == produced) ||
-           refuse(reader, "an iteration is not complete");
-}
-
-static bool is_speed(double speed) {
-    return isfinite(speed) && speed >= 0;
-}
-
-static bool take_iteration(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace *trace = reader->trace;
-    struct trace_iteration head;
-    if (bytes != sizeof head || !reader->has_run)
-        return refuse(reader, "an iteration record is not well-formed");
-    memcpy(&head, body, sizeof head);
-    if (!is_complete(reader))
-        return false;
-    /* Every announced record takes room in the file, so that no count asks for more memory than the file is long. */
-    uint64_t least = (uint64_t)head.allocation_count * sizeof(struct trace_allocation) +
-                     (uint64_t)head.version_count * sizeof(struct trace_version) +
-                     (uint64_t)head.operation_count * sizeof(struct trace_operation);
-    if (least > reader->count || !is_speed(head.out_bytes_per_ns) || !is_speed(head.in_bytes_per_ns))
-        return refuse(reader, "an iteration record announces what is not there");
-    if (!grow(reader, &trace->iterations, trace->iteration_count, &reader->iteration_capacity, sizeof *trace->iterations))
-        return false;
-    struct trace_recorded *recorded = &trace->iterations[trace->iteration_count++];
-    *recorded = (struct trace_recorded){
-        .head = head,
-        .allocations = calloc(head.allocation_count + (size_t)1, sizeof *recorded->allocations),
-        .versions = calloc(head.version_count + (size_t)1, sizeof *recorded->versions),
-        .operations = calloc(head.operation_count + (size_t)1, sizeof *recorded->operations),
-        .first_lists = calloc(head.operation_count + (size_t)1, sizeof *recorded->first_lists)};
-    reader->allocations_seen = reader->versions_seen = reader->operations_seen = reader->list_capacity = 0;
-    reader->writes_seen = 0;
-    return (recorded->allocations && recorded->versions && recorded->operations && recorded->first_lists) ||
-           refuse(reader, "there is no memory for it");
-}
-
-static bool take_allocation(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace_recorded *recorded = last_iteration(reader);
-    if (!recorded || bytes != sizeof *recorded->allocations || reader->allocations_seen == recorded->head.allocation_count)
-        return refuse(reader, "an allocation record is out of place");
-    struct trace_allocation *allocation = &recorded->allocations[reader->allocations_seen++];
-    memcpy(allocation, body, sizeof *allocation);
-    bool has_life = is_position(recorded, allocation->born) &&
-                    (allocation->ends == TRACE_NONE ||
-                     (allocation->ends >= allocation->born && is_position(recorded, allocation->ends)));
-    return (allocation->kind <= TRACE_PLANNED && has_life && allocation->is_small <= 1 &&
-            is_name(reader, allocation->reason) && is_name(reader, allocation->origin)) ||
-           refuse(reader, "an allocation record is not well-formed");
-}
-
-static bool take_version(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace_recorded *recorded = last_iteration(reader);
-    if (!recorded || bytes != sizeof *recorded->versions || reader->versions_seen == recorded->head.version_count ||
-        reader->allocations_seen != recorded->head.allocation_count)
-        return refuse(reader, "a version record is out of place");
-    uint32_t number = reader->versions_seen++;
-    struct trace_version *version = &recorded->versions[number];
-    memcpy(version, body, sizeof *version);
-    bool is_produced = version->producer == TRACE_NONE || version->producer < recorded->head.operation_count;
-    bool is_replacing = version->replaces == TRACE_NONE ||
-                        (version->replaces < number && version->producer != TRACE_NONE &&
-                         recorded->versions[version->replaces].allocation == version->allocation);
-    return (version->allocation < recorded->head.allocation_count && is_produced && is_replacing && version->is_kept <= 1 &&
-            version->is_swappable <= 1 &&
-            (version->droppable_from == TRACE_NONE || is_position(recorded, version->droppable_from))) ||
-           refuse(reader, "a version record is not well-formed");
-}
-
-static bool take_lists(struct reader *reader, struct trace_recorded *recorded, const struct trace_operation *operation,
-                       const unsigned char *body) {
-    uint32_t number = reader->operations_seen - 1, count = operation->read_count + operation->write_count;
-    recorded->first_lists[number] = recorded->list_count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t version;
-        memcpy(&version, body + i * sizeof version, sizeof version);
-        if (version >= recorded->head.version_count ||
-            (i >= operation->read_count && recorded->versions[version].producer != number))
-            return refuse(reader, "an operation names a version that it cannot have");
-        if (!grow(reader, &recorded->lists, recorded->list_count, &reader->list_capacity, sizeof *recorded->lists))
-            return false;
-        recorded->lists[recorded->list_count++] = version;
-    }
-    reader->writes_seen += operation->write_count;
-    return true;
-}
-
-static bool take_operation(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace_recorded *recorded = last_iteration(reader);
-    if (!recorded || bytes < sizeof *recorded->operations || reader->operations_seen == recorded->head.operation_count ||
-        reader->versions_seen != recorded->head.version_count)
-        return refuse(reader, "an operation record is out of place");
-    struct trace_operation *operation = &recorded->operations[reader->operations_seen++];
-    memcpy(operation, body, sizeof *operation);
-    uint64_t list_bytes = ((uint64_t)operation->read_count + operation->write_count) * sizeof(uint32_t);
-    if (padded(sizeof *operation + list_bytes) != bytes || operation->kind > TRACE_SET ||
-        operation->stream >= recorded->head.stream_count || !is_position(recorded, operation->replayable_until) ||
-        !is_name(reader, operation->name) || !is_name(reader, operation->reason))
-        return refuse(reader, "an operation record is not well-formed");
-    return take_lists(reader, recorded, operation, body + sizeof *operation);
-}
-
-static bool take_end(struct reader *reader, const unsigned char *body, size_t bytes) {
-    struct trace_end end;
-    if (bytes != sizeof end || !reader->has_run || !is_complete(reader))
-        return refuse(reader, "its end is not well-formed");
-    memcpy(&end, body, sizeof end);
-    reader->has_end = true;
-    return (end.record_count == reader->record_count && end.iteration_count == reader->trace->iteration_count) ||
-           refuse(reader, "records are missing");
-}
-
-static bool take_record(struct reader *reader, const struct trace_record *record, const unsigned char *body) {
-    size_t bytes = record->bytes - sizeof *record;
-    switch (record->kind) {
-    case TRACE_NAME:
-        return take_name(reader, body, bytes);
-    case TRACE_RUN:
-        return take_run(reader, body, bytes);
-    case TRACE_ITERATION:
-        return take_iteration(reader, body, bytes);
-    case TRACE_ALLOCATION:
-        return take_allocation(reader, body, bytes);
-    case TRACE_VERSION_RECORD:
-        return take_version(reader, body, bytes);
-    case TRACE_OPERATION:
-        return take_operation(reader, body, bytes);
-    case TRACE_END:
-        return take_end(reader, body, bytes);
-    default:
-        return refuse(reader, "it holds a record of an unknown kind");
-    }
-}
-
-static bool take_block(struct reader *reader, const unsigned char *payload, size_t bytes) {
+static bool take_block(struct reader *reader, const unsigned char *payload, size_t bytes)
+{
     for (size_t at = 0; at < bytes;) {
         struct trace_record record;
-        if (reader->has_end || bytes - at < sizeof record)
+        if (reader->records.has_end || bytes - at < sizeof record)
             return refuse(reader, "a record is out of place");
         memcpy(&record, payload + at, sizeof record);
         if (record.bytes < sizeof record || record.bytes % 8 != 0 || record.bytes > bytes - at)
             return refuse(reader, "a record is not well-formed");
-        if (!take_record(reader, &record, payload + at + sizeof record))
+        if (!records_take(&reader->records, &record, payload + at + sizeof record))
             return false;
-        reader->record_count++;
+        reader->records.record_count++;
         at += record.bytes;
     }
     return true;
 }
 
-static bool take_header(struct reader *reader) {
+static bool take_header(struct reader *reader)
+{
     struct trace_header header;
     if (reader->count < sizeof header || memcmp(reader->bytes, TRACE_MAGIC, sizeof header.magic) != 0)
         return refuse(reader, "it is not a trace of Reprise");
     memcpy(&header, reader->bytes, sizeof header);
     if (header.version != TRACE_VERSION)
-        return refuse(reader, header.version > TRACE_VERSION ? "a newer Reprise wrote it" : "an older Reprise wrote it");
+        return refuse(reader,
+                      header.version > TRACE_VERSION ? "a newer Reprise wrote it" : "an older Reprise wrote it");
     return header.header_bytes == sizeof header || refuse(reader, "its header is damaged");
 }
 
-static bool take_file(struct reader *reader) {
+static bool take_file(struct reader *reader)
+{
     if (!take_header(reader))
         return false;
     uint64_t hash = 0;
@@ -533,27 +352,25 @@ static bool take_file(struct reader *reader) {
             return false;
         at += sizeof block + block.bytes;
     }
-    return reader->has_end || refuse(reader, "it was cut off");
+    return reader->records.has_end || refuse(reader, "it was cut off");
 }
 
-bool trace_read_bytes(const void *bytes, size_t count, const char *label, struct trace *out, char *why, size_t why_bytes) {
-    struct reader reader = {.bytes = bytes, .count = count, .trace = out};
+bool trace_read_bytes(const void *bytes, size_t count, const char *label, struct trace *out, char *why,
+                      size_t why_bytes)
+{
+    struct reader reader = {.bytes = bytes, .count = count, .records = {.trace = out, .file_bytes = count}};
+    static const struct trace_record record = {TRACE_NAME, sizeof record + sizeof(struct trace_name)};
+    static const struct trace_name empty = {0, 0};
     *out = (struct trace){0};
-    char *empty = calloc(1, 1);
-    if (empty && grow(&reader, &out->names, 0, &reader.name_capacity, sizeof *out->names)) {
-        out->names[out->name_count++] = empty;
-        if (take_file(&reader))
-            return true;
-    } else {
-        free(empty);
-        refuse(&reader, "there is no memory for it");
-    }
-    snprintf(why, why_bytes, "%s: %s", label, reader.fault);
+    if (records_take(&reader.records, &record, (const unsigned char *)&empty) && take_file(&reader))
+        return true;
+    snprintf(why, why_bytes, "%s: %s", label, reader.records.fault);
     trace_release(out);
     return false;
 }
 
-bool trace_read(const char *path, struct trace *out, char *why, size_t why_bytes) {
+bool trace_read(const char *path, struct trace *out, char *why, size_t why_bytes)
+{
     *out = (struct trace){0};
     struct stat about;
     unsigned char *bytes = NULL;
@@ -584,7 +401,8 @@ out:
     return is_read;
 }
 
-void trace_release(struct trace *trace) {
+void trace_release(struct trace *trace)
+{
     for (uint32_t i = 0; i < trace->name_count; i++)
         free(trace->names[i]);
     free(trace->names);

@@ -41,7 +41,7 @@ struct trace_recorded {
     struct trace_allocation *allocations;
     struct trace_version *versions;
     struct trace_operation *operations;
-    uint32_t *first_lists;                /* per operation: its reads, then its writes, in lists */
+    uint32_t *first_lists; /* per operation: its reads, then its writes, in lists */
     uint32_t *lists;
     uint32_t list_count;
 };
@@ -57,13 +57,16 @@ struct trace {
 /* False with one line in `why` that names the file. *out is then empty. */
 bool trace_read(const char *path, struct trace *out, char *why, size_t why_bytes);
 /* The same from memory; `label` stands for the file's name. */
-bool trace_read_bytes(const void *bytes, size_t count, const char *label, struct trace *out, char *why, size_t why_bytes);
+bool trace_read_bytes(const void *bytes, size_t count, const char *label, struct trace *out, char *why,
+                      size_t why_bytes);
 void trace_release(struct trace *trace);
 
-static inline const uint32_t *trace_reads(const struct trace_recorded *recorded, uint32_t operation) {
+static inline const uint32_t *trace_reads(const struct trace_recorded *recorded, uint32_t operation)
+{
     return recorded->lists + recorded->first_lists[operation];
 }
 
-static inline const uint32_t *trace_writes(const struct trace_recorded *recorded, uint32_t operation) {
+static inline const uint32_t *trace_writes(const struct trace_recorded *recorded, uint32_t operation)
+{
     return trace_reads(recorded, operation) + recorded->operations[operation].read_count;
 }

@@ -2,44 +2,45 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define GRAM 8                            /* operations that make a key */
-#define TRIES 8                           /* earlier places of a key that are looked at */
+#define GRAM      8 /* operations that make a key */
+#define TRIES     8 /* earlier places of a key that are looked at */
 #define HASH_BASE 0x9e3779b97f4a7c15u
-#define NONE UINT32_MAX
+#define NONE      UINT32_MAX
 
 struct entry {
     uint64_t signature, live, demand;
-    uint64_t hash;                        /* of all signatures up to and including this one */
-    uint32_t older, newer;                /* neighbours with the same key, or NONE */
+    uint64_t hash;         /* of all signatures up to and including this one */
+    uint32_t older, newer; /* neighbours with the same key, or NONE */
 };
 
 /* A key's list of entries, oldest to newest. `eligible` is the newest one that lies before `need` as far as it has been
  * looked at: need only grows, so it only moves forward, and every link is walked once. */
 struct slot {
     uint64_t key;
-    uint32_t newest, eligible;            /* NONE, NONE: free slot */
+    uint32_t newest, eligible; /* NONE, NONE: free slot */
 };
 
 struct period {
-    struct entry *entries;                /* most_entries of them are mapped; index = position - base */
+    struct entry *entries; /* most_entries of them are mapped; index = position - base */
     uint32_t count, most_entries;
     uint64_t base;
     struct slot *slots;
     uint32_t slot_count, used_count;
     bool has_failed;
 
-    uint64_t peak, near_peak;             /* highest demand; last position with >= 0.9 of it */
-    uint64_t greatest_fall, fall_start;   /* last fall of >= half the greatest: where it began */
-    uint64_t crest, crest_at, trough;     /* of the fall in progress */
+    uint64_t peak, near_peak;           /* highest demand; last position with >= 0.9 of it */
+    uint64_t greatest_fall, fall_start; /* last fall of >= half the greatest: where it began */
+    uint64_t crest, crest_at, trough;   /* of the fall in progress */
     bool has_fall;
 
     struct period_answer answer;
-    uint64_t known_length, known_peak;    /* of the last answer, also when it holds no longer */
-    uint64_t long_after;                  /* until this position nothing much longer than it is looked at */
+    uint64_t known_length, known_peak; /* of the last answer, also when it holds no longer */
+    uint64_t long_after;               /* until this position nothing much longer than it is looked at */
     uint64_t rejected_length, rejected_until;
 };
 
-static uint64_t mix(uint64_t x) {
+static uint64_t mix(uint64_t x)
+{
     x ^= x >> 32;
     x *= 0xd6e8feb86659fd93u;
     x ^= x >> 29;
@@ -47,7 +48,8 @@ static uint64_t mix(uint64_t x) {
     return x ^ x >> 32;
 }
 
-static uint64_t power(uint64_t base, uint64_t exponent) {
+static uint64_t power(uint64_t base, uint64_t exponent)
+{
     uint64_t result = 1;
     for (; exponent; exponent >>= 1, base *= base)
         if (exponent & 1)
@@ -55,19 +57,22 @@ static uint64_t power(uint64_t base, uint64_t exponent) {
     return result;
 }
 
-static void *map(size_t bytes) {
+static void *map(size_t bytes)
+{
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-static struct slot *map_slots(uint32_t count) {
+static struct slot *map_slots(uint32_t count)
+{
     struct slot *slots = map(count * sizeof *slots);
     for (uint32_t i = 0; slots && i < count; i++)
         slots[i] = (struct slot){.newest = NONE, .eligible = NONE};
     return slots;
 }
 
-struct period *period_start(uint32_t most_entries) {
+struct period *period_start(uint32_t most_entries)
+{
     struct period *period = map(sizeof *period);
     if (!period)
         return NULL;
@@ -82,7 +87,8 @@ struct period *period_start(uint32_t most_entries) {
     return NULL;
 }
 
-void period_stop(struct period *period) {
+void period_stop(struct period *period)
+{
     if (!period)
         return;
     if (period->entries)
@@ -92,7 +98,8 @@ void period_stop(struct period *period) {
     munmap(period, sizeof *period);
 }
 
-static struct slot *find_slot(struct slot *slots, uint32_t slot_count, uint64_t key) {
+static struct slot *find_slot(struct slot *slots, uint32_t slot_count, uint64_t key)
+{
     for (uint64_t at = key;; at++) {
         struct slot *slot = &slots[at & (slot_count - 1)];
         if (slot->newest == NONE || slot->key == key)
@@ -100,7 +107,8 @@ static struct slot *find_slot(struct slot *slots, uint32_t slot_count, uint64_t 
     }
 }
 
-static bool grow_slots(struct period *period) {
+static bool grow_slots(struct period *period)
+{
     uint32_t wanted = period->slot_count * 2;
     struct slot *slots = map_slots(wanted);
     if (!slots)
@@ -115,20 +123,23 @@ static bool grow_slots(struct period *period) {
 }
 
 /* Hash of the signatures of entries (from, to], from < to; from == NONE: from the first. */
-static uint64_t hash_between(const struct period *period, uint32_t from, uint32_t to) {
+static uint64_t hash_between(const struct period *period, uint32_t from, uint32_t to)
+{
     uint64_t before = from == NONE ? 0 : period->entries[from].hash;
     uint32_t length = from == NONE ? to + 1 : to - from;
     return period->entries[to].hash - before * power(HASH_BASE, length);
 }
 
-static uint64_t key_at(const struct period *period, uint32_t index) {
+static uint64_t key_at(const struct period *period, uint32_t index)
+{
     uint32_t from = index == GRAM - 1 ? NONE : index - GRAM;
     uint64_t key = mix(hash_between(period, from, index) ^ mix(period->entries[index].live));
     return key;
 }
 
 /* Links entry `index` as the newest of its key. */
-static struct slot *link_entry(struct period *period, uint32_t index) {
+static struct slot *link_entry(struct period *period, uint32_t index)
+{
     struct entry *entry = &period->entries[index];
     entry->older = entry->newer = NONE;
     if (index < GRAM - 1)
@@ -155,7 +166,8 @@ static struct slot *link_entry(struct period *period, uint32_t index) {
 }
 
 /* Forgets the older half. Keys are linked anew: constant time per operation over the time it took to fill it. */
-static void forget_half(struct period *period) {
+static void forget_half(struct period *period)
+{
     uint32_t dropped = period->count / 2, kept = period->count - dropped;
     memmove(period->entries, period->entries + dropped, kept * sizeof *period->entries);
     period->base += dropped;
@@ -172,7 +184,8 @@ static void forget_half(struct period *period) {
         period->answer = (struct period_answer){0};
 }
 
-static void note_demand(struct period *period, uint64_t demand, uint64_t at) {
+static void note_demand(struct period *period, uint64_t demand, uint64_t at)
+{
     if (demand > period->peak)
         period->peak = demand;
     if (demand >= period->peak - period->peak / 10)
@@ -197,18 +210,21 @@ static void note_demand(struct period *period, uint64_t demand, uint64_t at) {
     }
 }
 
-static bool is_flat(const struct period *period) {
+static bool is_flat(const struct period *period)
+{
     return !period->has_fall || period->greatest_fall < period->peak / 64;
 }
 
 /* The window's beginning must lie before this position. */
-static uint64_t needed(const struct period *period) {
+static uint64_t needed(const struct period *period)
+{
     if (is_flat(period) || period->near_peak < period->fall_start)
         return period->near_peak;
     return period->fall_start;
 }
 
-static bool is_repeated(const struct period *period, uint32_t now, uint32_t length, uint32_t span) {
+static bool is_repeated(const struct period *period, uint32_t now, uint32_t length, uint32_t span)
+{
     const struct entry *entries = period->entries;
     if (now + 1 < span + length)
         return false;
@@ -223,20 +239,23 @@ static bool is_repeated(const struct period *period, uint32_t now, uint32_t leng
 }
 
 /* What was found at lower demand (a validation run before training) does not count. */
-static bool is_much_longer(const struct period *period, uint32_t length) {
+static bool is_much_longer(const struct period *period, uint32_t length)
+{
     bool is_known = period->known_length && period->known_peak >= period->peak - period->peak / 10;
     return is_known && length > period->known_length + period->known_length / 2;
 }
 
 /* True if most of (now - length, now] repeats what was known_length operations before. */
-static bool repeats_known(const struct period *period, uint32_t now, uint32_t length) {
+static bool repeats_known(const struct period *period, uint32_t now, uint32_t length)
+{
     uint32_t repeated = 0, known = (uint32_t)period->known_length;
     for (uint32_t i = 0; i < length && known + i <= now; i++)
         repeated += period->entries[now - i].signature == period->entries[now - i - known].signature;
     return repeated > length / 2;
 }
 
-static bool is_period(const struct period *period, uint32_t now, uint32_t then) {
+static bool is_period(const struct period *period, uint32_t now, uint32_t then)
+{
     const struct entry *entries = period->entries;
     uint32_t length = now - then;
     if (is_much_longer(period, length) && period->base + now < period->long_after)
@@ -250,7 +269,8 @@ static bool is_period(const struct period *period, uint32_t now, uint32_t then) 
 }
 
 /* Where the iteration begins, as an index in (now - length, now]. */
-static uint32_t find_boundary(const struct period *period, uint32_t now, uint32_t length) {
+static uint32_t find_boundary(const struct period *period, uint32_t now, uint32_t length)
+{
     const struct entry *entries = period->entries;
     uint64_t least = UINT64_MAX, highest = 0;
     for (uint32_t i = now - length + 1; i <= now; i++)
@@ -278,7 +298,8 @@ static uint32_t find_boundary(const struct period *period, uint32_t now, uint32_
     return best + length <= now ? best + length : best;
 }
 
-static bool search(struct period *period, struct slot *slot, uint32_t now) {
+static bool search(struct period *period, struct slot *slot, uint32_t now)
+{
     uint64_t need = needed(period);
     if (slot->eligible == NONE || period->base + slot->eligible >= need)
         return false;
@@ -305,7 +326,8 @@ static bool search(struct period *period, struct slot *slot, uint32_t now) {
 }
 
 /* True if the known period goes on with the operation just entered. */
-static bool goes_on(struct period *period, uint32_t now) {
+static bool goes_on(struct period *period, uint32_t now)
+{
     struct period_answer *answer = &period->answer;
     if (period->entries[now].signature != period->entries[now - answer->length].signature) {
         *answer = (struct period_answer){0};
@@ -316,7 +338,8 @@ static bool goes_on(struct period *period, uint32_t now) {
     return true;
 }
 
-bool period_feed(struct period *period, const struct period_operation *operation) {
+bool period_feed(struct period *period, const struct period_operation *operation)
+{
     if (period->has_failed)
         return false;
     bool had_answer = period->answer.length != 0;
@@ -336,16 +359,19 @@ bool period_feed(struct period *period, const struct period_operation *operation
     return is_found || had_answer;
 }
 
-struct period_answer period_now(const struct period *period) {
+struct period_answer period_now(const struct period *period)
+{
     return period->answer;
 }
 
-void period_reject(struct period *period, uint64_t patience) {
+void period_reject(struct period *period, uint64_t patience)
+{
     period->rejected_length = period->answer.length;
     period->rejected_until = period->base + period->count + patience;
     period->answer = (struct period_answer){0};
 }
 
-uint64_t period_position(const struct period *period) {
+uint64_t period_position(const struct period *period)
+{
     return period->base + period->count;
 }

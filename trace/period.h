@@ -25,19 +25,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PERIOD_MOST_ENTRIES ((uint32_t)1 << 20)
+#define PERIOD_MOST_ENTRIES    ((uint32_t)1 << 20)
 #define PERIOD_FLAT_OPERATIONS 256
 
 struct period_operation {
     uint64_t signature;
-    uint64_t live;                        /* as the operation runs */
-    uint64_t demand;                      /* bytes held as it runs */
+    uint64_t live;   /* as the operation runs */
+    uint64_t demand; /* bytes held as it runs */
 };
 
 struct period_answer {
-    uint64_t length;                      /* operations per iteration; 0: none known */
-    uint64_t boundary;                    /* [boundary - length, boundary) is the last whole iteration seen */
-    uint64_t found_at;                    /* position of the operation that completed the proof */
+    uint64_t length;   /* operations per iteration; 0: none known */
+    uint64_t boundary; /* [boundary - length, boundary) is the last whole iteration seen */
+    uint64_t found_at; /* position of the operation that completed the proof */
 };
 
 struct period;

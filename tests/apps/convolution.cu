@@ -3,7 +3,8 @@
 #include "tests/apps/reduce.h"
 
 #define BLOCK         64
-#define TILE          4 /* adjacent pixels, and output channels, per thread */
+#define PIXELS        4 /* adjacent pixels per thread */
+#define CHANNELS      4 /* output channels per thread */
 #define ROWS_PER_BAND 16
 
 /* Output channel o, input channel c, tap: for the data gradient the roles of the channels are swapped and
@@ -14,22 +15,28 @@ template <bool BACKWARD> static __device__ float tap_weight(const float *w, int 
 }
 
 template <bool BACKWARD>
-static __device__ void add_row(float sum[TILE][TILE], const float *row, const float *w, int x, int o, int c, int ky,
-                               int outs, int ins, int size)
+static __device__ void add_row(float sum[CHANNELS][PIXELS], const float *row, const float *w, int x, int o, int c,
+                               int ky, int outs, int ins, int size)
 {
-    float line[TILE + 2];
+    float line[PIXELS + 2];
+    if (x > 0 && x + PIXELS < size) {
 #pragma unroll
-    for (int i = 0; i < TILE + 2; i++) {
-        int column = x + i - 1;
-        line[i] = column >= 0 && column < size ? row[column] : 0.0f;
+        for (int i = 0; i < PIXELS + 2; i++)
+            line[i] = row[x + i - 1];
+    } else {
+#pragma unroll
+        for (int i = 0; i < PIXELS + 2; i++) {
+            int column = x + i - 1;
+            line[i] = column >= 0 && column < size ? row[column] : 0.0f;
+        }
     }
 #pragma unroll
-    for (int j = 0; j < TILE; j++)
+    for (int j = 0; j < CHANNELS; j++)
 #pragma unroll
         for (int kx = 0; kx < 3; kx++) {
             float weight = tap_weight<BACKWARD>(w, min(o + j, outs - 1), c, ky * 3 + kx, outs, ins);
 #pragma unroll
-            for (int i = 0; i < TILE; i++)
+            for (int i = 0; i < PIXELS; i++)
                 sum[j][i] = fmaf(line[i + kx], weight, sum[j][i]);
         }
 }
@@ -38,13 +45,13 @@ template <bool BACKWARD>
 static __global__ void convolve_kernel(float *out, const float *__restrict__ in, const float *__restrict__ w, int batch,
                                        int ins, int outs, int size)
 {
-    int tiles_x = (size + TILE - 1) / TILE, tiles_o = (outs + TILE - 1) / TILE;
+    int tiles_x = (size + PIXELS - 1) / PIXELS, tiles_o = (outs + CHANNELS - 1) / CHANNELS;
     int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    int x = index % tiles_x * TILE, y = index / tiles_x % size;
-    int o = index / (tiles_x * size) % tiles_o * TILE, b = index / (tiles_x * size * tiles_o);
+    int x = index % tiles_x * PIXELS, y = index / tiles_x % size;
+    int o = index / (tiles_x * size) % tiles_o * CHANNELS, b = index / (tiles_x * size * tiles_o);
     if (b >= batch)
         return;
-    float sum[TILE][TILE] = {};
+    float sum[CHANNELS][PIXELS] = {};
     for (int c = 0; c < ins; c++) {
         const float *plane = in + static_cast<size_t>(b * ins + c) * size * size;
 #pragma unroll
@@ -52,8 +59,8 @@ static __global__ void convolve_kernel(float *out, const float *__restrict__ in,
             if (y + ky >= 1 && y + ky <= size)
                 add_row<BACKWARD>(sum, plane + (y + ky - 1) * size, w, x, o, c, ky, outs, ins, size);
     }
-    for (int j = 0; j < TILE && o + j < outs; j++)
-        for (int i = 0; i < TILE && x + i < size; i++)
+    for (int j = 0; j < CHANNELS && o + j < outs; j++)
+        for (int i = 0; i < PIXELS && x + i < size; i++)
             out[(static_cast<size_t>(b * outs + o + j) * size + y) * size + x + i] = sum[j][i];
 }
 
@@ -93,7 +100,7 @@ static __global__ void weight_gradient_kernel(float *partial, const float *__res
 
 static size_t tile_count(int batch, int outs, int size)
 {
-    return static_cast<size_t>(batch) * ((outs + TILE - 1) / TILE) * size * ((size + TILE - 1) / TILE);
+    return static_cast<size_t>(batch) * ((outs + CHANNELS - 1) / CHANNELS) * size * ((size + PIXELS - 1) / PIXELS);
 }
 
 void convolution_forward(float *y, const float *x, const float *w, struct convolution shape)

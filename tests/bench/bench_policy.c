@@ -4,6 +4,7 @@
  *
  * Columns: ratio of the cap to the undropped peak, cap, status, time with the plan / time without, the
  * certified bound on that, peak, planning time in ms, strategy. */
+#include "policy/generate.h"
 #include "policy/graph.h"
 #include "policy/moment.h"
 #include "policy/plan.h"
@@ -31,6 +32,37 @@ static void plan_at(const struct policy_problem *problem, uint64_t peak, double 
     plan_release(&plan);
 }
 
+/* resnet:BLOCKS, recurrent:STEPS, chain:STEPS and random-chain:STEPS are made here, anything else is a file. */
+static bool load(const char *name, struct text_problem *text, char *why, size_t why_bytes)
+{
+    const char *colon = strchr(name, ':');
+    uint32_t size = colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0;
+    struct problem_builder *b = &text->builder;
+    *text = (struct text_problem){0};
+    if (size && strncmp(name, "resnet:", 7) == 0)
+        generate_resnet(b, &(struct generate_resnet){.blocks = size, .activation_bytes = 1 << 20, .weight_bytes = 10000,
+                                                     .convolution_ns = 1000000, .pointwise_ns = 20000});
+    else if (size && strncmp(name, "recurrent:", 10) == 0)
+        generate_recurrent(b, size, 65536, 300000);
+    else if (size && strncmp(name, "chain:", 6) == 0)
+        generate_chain(b, size, 1000, 1000, 2000);
+    else if (size && strncmp(name, "random-chain:", 13) == 0)
+        generate_random_chain(b, size, 7);
+    else {
+        FILE *input = fopen(name, "r");
+        if (!input) {
+            snprintf(why, why_bytes, "cannot be opened");
+            return false;
+        }
+        bool is_read = text_read(input, text, why, why_bytes);
+        fclose(input);
+        return is_read;
+    }
+    if (b->has_failed)
+        snprintf(why, why_bytes, "out of memory");
+    return !b->has_failed;
+}
+
 static int usage(void)
 {
     fprintf(stderr, "usage: bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] RATIO...\n");
@@ -45,12 +77,10 @@ int main(int argc, char **argv)
     char why[256];
     if (argc < 2)
         return usage();
-    FILE *input = fopen(argv[1], "r");
-    if (!input || !text_read(input, &text, why, sizeof why)) {
-        fprintf(stderr, "%s: %s\n", argv[1], input ? why : "cannot be opened");
+    if (!load(argv[1], &text, why, sizeof why)) {
+        fprintf(stderr, "%s: %s\n", argv[1], why);
         return 2;
     }
-    fclose(input);
     if (!graph_build(&graph, &text.builder.problem))
         return 2;
     uint64_t peak = graph_undropped_peak(&graph, NULL);

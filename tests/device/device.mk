@@ -36,3 +36,8 @@ $(BUILD)/device/libcudart.so.13: $(RUNTIME_OBJECTS) tests/device/runtime/exports
 DEVICE_DEFS := $(if $(SANFLAGS),,-Wl,-z,defs)
 
 -include $(DEVICE_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d)
+
+# The driver in one object, for unit tests that link it: /* links: tests/device/whole.c */
+$(BUILD)/obj/tests/device/whole.o: $(DEVICE_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -r -nostdlib -o $@ $(DEVICE_OBJECTS)

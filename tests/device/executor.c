@@ -17,6 +17,7 @@ static struct {
     size_t active_count, active_room;
     _Atomic uint32_t submissions;   /* the dispatcher sleeps on it */
     _Atomic uint32_t is_sleeping;
+    bool is_taken;              /* some thread is running a piece of work; under queue_lock */
 } state;
 
 void executor_add_stream(struct stream *stream) {
@@ -45,19 +46,12 @@ static void sleep_nanoseconds(uint64_t nanoseconds) {
     nanosleep(&time, NULL);
 }
 
-static void wait_for_submission(uint32_t seen) {
-    if (spin_while_equal(&state.submissions, seen, IDLE_SPIN_NANOSECONDS)) return;
+static void wait_for_submission(uint32_t seen, uint64_t spin_nanoseconds) {
+    if (spin_while_equal(&state.submissions, seen, spin_nanoseconds)) return;
     atomic_store(&state.is_sleeping, 1);
     while (atomic_load(&state.submissions) == seen) futex_wait(&state.submissions, seen);
     atomic_store(&state.is_sleeping, 0);
     fault_install();
-}
-
-/* Nothing is ready: something that the host will do is missing, or the adversary wants time to pass. */
-static void idle(uint32_t seen, bool is_empty, uint64_t pause) {
-    if (is_empty) wait_for_submission(seen);
-    else if (pause > 0) sleep_nanoseconds(pause);
-    else sleep_nanoseconds(POLL_NANOSECONDS);
 }
 
 /* Fences cost no time: done without leaving the lock. */
@@ -90,20 +84,51 @@ static void run_head(struct stream *stream) {
     stream_finish_head(stream);
 }
 
+static bool is_for_dispatcher(const struct work *work) {
+    return work->kind == WORK_HOST || work->kind == WORK_CALLBACK;
+}
+
+/* Under queue_lock. */
+static void take_and_run(struct stream *stream) {
+    state.is_taken = true;
+    run_head(stream);
+    state.is_taken = false;
+}
+
+bool executor_help(void) {
+    /* The adversary wants the host far ahead and the work late. */
+    if (state.is_taken || settings()->jitter != 0) return false;
+    uint64_t pause;
+    struct stream *stream = order_choose(state.active, state.active_count, &pause);
+    bool may_run = stream != NULL && !is_for_dispatcher(stream->head);
+    if (may_run) take_and_run(stream);
+    /* The dispatcher may have gone to sleep because somebody else was at work. */
+    if (state.active_count > 0) executor_notify();
+    return may_run;
+}
+
+/* Nothing is to be done here: it is empty, another thread works, or something that the host will do is missing. */
+static void idle(uint32_t seen, bool is_empty, bool is_taken, uint64_t pause) {
+    if (is_taken) wait_for_submission(seen, 0);
+    else if (is_empty) wait_for_submission(seen, IDLE_SPIN_NANOSECONDS);
+    else sleep_nanoseconds(pause > 0 ? pause : POLL_NANOSECONDS);
+}
+
 static void *dispatcher_main(void *argument) {
     (void)argument;
     queue_lock();
     for (;;) {
         uint32_t seen = atomic_load(&state.submissions);
         uint64_t pause = 0;
-        struct stream *stream = order_choose(state.active, state.active_count, &pause);
+        struct stream *stream = NULL;
+        if (!state.is_taken) stream = order_choose(state.active, state.active_count, &pause);
         if (stream != NULL) {
-            run_head(stream);
+            take_and_run(stream);
             continue;
         }
-        bool is_empty = state.active_count == 0;
+        bool is_empty = state.active_count == 0, is_taken = state.is_taken;
         queue_unlock();
-        idle(seen, is_empty, pause);
+        idle(seen, is_empty, is_taken, pause);
         queue_lock();
     }
     return NULL;

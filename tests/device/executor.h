@@ -10,6 +10,11 @@ void executor_add_stream(struct stream *stream);
 /* After queue_unlock: new work was submitted. */
 void executor_notify(void);
 
+/* Under queue_lock, by a thread that waits for work: runs the next ready piece on this thread, if no other is
+ * running any. False: nothing was run (it is being run elsewhere, is not ready, or is a host function, which
+ * belongs on the dispatcher's thread). The lock is let go meanwhile. */
+bool executor_help(void);
+
 /* A piece of work submitted to no queue is run here (implemented in run.c). On the dispatcher's thread. */
 CUresult work_run(struct work *work, uint64_t seed);
 

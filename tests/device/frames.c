@@ -40,6 +40,10 @@ size_t frames_used(void) {
     return state.used;
 }
 
+size_t frames_free(void) {
+    return ranges_free_count(state.free_frames) * state.frame_bytes;
+}
+
 static void poison_extent(struct extent extent, int byte) {
     if (state.window == NULL) {
         void *window = mmap(NULL, state.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, state.file, 0);
@@ -69,7 +73,7 @@ static void take_into_account(size_t bytes) {
 }
 
 struct physical *physical_create(size_t bytes, int poison) {
-    if (bytes == 0 || bytes > state.total - state.used) return NULL;
+    if (bytes == 0 || bytes > frames_free()) return NULL;
     uint64_t needed = bytes / state.frame_bytes;
     struct extent *extents = malloc(sizeof *extents * (needed < EXTENTS_MAX ? needed : EXTENTS_MAX));
     size_t room = needed < EXTENTS_MAX ? needed : EXTENTS_MAX, count = 0;
@@ -92,6 +96,16 @@ struct physical *physical_create(size_t bytes, int poison) {
     return physical;
 }
 
+void physical_park(struct physical *physical) {
+    physical->is_parked = true;
+    state.used -= physical->bytes;
+}
+
+void physical_unpark(struct physical *physical) {
+    physical->is_parked = false;
+    take_into_account(physical->bytes);
+}
+
 void physical_hold(struct physical *physical) {
     physical->holders++;
 }
@@ -100,7 +114,7 @@ void physical_let_go(struct physical *physical) {
     if (--physical->holders > 0) return;
     for (uint32_t i = 0; i < physical->extent_count; i++)
         ranges_give(state.free_frames, physical->extents[i].first, physical->extents[i].count);
-    state.used -= physical->bytes;
+    if (!physical->is_parked) state.used -= physical->bytes;
     physical->magic = HANDLE_DEAD;
     free(physical);
 }

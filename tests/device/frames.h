@@ -15,6 +15,7 @@ struct physical {
     enum handle_kind magic;
     uint32_t holders;
     size_t bytes;
+    bool is_parked;
     CUmemAllocationProp properties;
     uint32_t handle_count;      /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
     uint32_t extent_count;
@@ -26,9 +27,13 @@ int frames_file(void);
 size_t frames_bytes(void);      /* of one frame */
 size_t frames_total(void);      /* bytes of the device */
 size_t frames_used(void);       /* bytes in use */
+size_t frames_free(void);       /* bytes that physical_create can take: neither used nor parked */
 
 /* `bytes` is a multiple of the frame. NULL: out of memory. One holder: the caller. With a poison byte the
  * frames are filled with it (negative: left as they are). */
 struct physical *physical_create(size_t bytes, int poison);
 void physical_hold(struct physical *physical);
 void physical_let_go(struct physical *physical);
+/* Parked: not counted as used, though it keeps its frames (parking.h). */
+void physical_park(struct physical *physical);
+void physical_unpark(struct physical *physical);

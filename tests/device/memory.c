@@ -1,6 +1,7 @@
 #include "tests/device/driver.h"
 #include "tests/device/memory.h"
 #include "tests/device/context.h"
+#include "tests/device/parking.h"
 #include "tests/device/settings.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -39,31 +40,38 @@ static int poison(void) {
     return settings()->jitter == 0 ? -1 : POISON;
 }
 
-static struct mapping *allocate_frames(size_t bytes, enum mapping_kind kind) {
-    size_t frame = frames_bytes();
-    if (bytes > frames_total()) return NULL;
-    size_t rounded = (bytes + frame - 1) / frame * frame;
-    CUdeviceptr base = space_take(rounded, frame);
+static struct mapping *map_fresh_frames(size_t rounded) {
+    CUdeviceptr base = space_take(rounded, frames_bytes());
     if (base == 0) return NULL;
-    struct physical *physical = physical_create(rounded, poison());
+    struct physical *physical = parking_create_physical(rounded, poison());
     if (physical == NULL) {
         space_give(base, rounded);
         return NULL;
     }
-    struct mapping *mapping = space_map(base, rounded, physical, kind);
+    struct mapping *mapping = space_map(base, rounded, physical, MAPPING_ALLOCATION);
     physical_let_go(physical);
-    mapping->asked_bytes = bytes;
     if (space_protect(base, rounded, PROT_READ | PROT_WRITE)) return mapping;
     space_unmap(base, rounded);
     space_give(base, rounded);
     return NULL;
 }
 
-static void free_frames(struct mapping *mapping) {
-    CUdeviceptr base = mapping->base;
-    size_t bytes = mapping->bytes;
-    space_unmap(base, bytes);
-    space_give(base, bytes);
+static struct mapping *allocate_frames(size_t bytes, enum mapping_kind kind) {
+    size_t frame = frames_bytes();
+    if (bytes > frames_total()) return NULL;
+    size_t rounded = (bytes + frame - 1) / frame * frame;
+    if (rounded > frames_total() - frames_used()) return NULL;
+    struct mapping *mapping = parking_take(rounded);
+    if (mapping != NULL) {
+        mapping->buffer_id = space_new_buffer_id();
+        if (poison() >= 0) memset((void *)mapping->base, poison(), rounded);
+    } else {
+        mapping = map_fresh_frames(rounded);
+    }
+    if (mapping == NULL) return NULL;
+    mapping->kind = kind;
+    mapping->asked_bytes = bytes;
+    return mapping;
 }
 
 static struct slab *slab_create(void) {
@@ -85,7 +93,7 @@ static void slab_destroy(struct slab *slab) {
     if (slab->previous != NULL) slab->previous->next = slab->next;
     else state.slabs = slab->next;
     if (slab->next != NULL) slab->next->previous = slab->previous;
-    free_frames(slab->mapping);
+    parking_put(slab->mapping);
     free(slab);
 }
 
@@ -180,7 +188,7 @@ static bool release(CUdeviceptr base) {
     if (mapping == NULL) return false;
     if (mapping->kind == MAPPING_ALLOCATION && mapping->base == base) {
         account(mapping->pool, mapping->asked_bytes, true);
-        free_frames(mapping);
+        parking_put(mapping);
         return true;
     }
     struct unit *unit = mapping->kind == MAPPING_SLAB ? unit_at(mapping, base) : NULL;

@@ -90,7 +90,7 @@ void ptx_layout_entry(struct ptx_module *module, struct ptx_function *entry, str
 
 /* ---- statements ---- */
 
-static void emit_insn(struct emit *e, const struct ptx_insn *insn)
+void emit_insn(struct emit *e, const struct ptx_insn *insn)
 {
     e->insn = insn;
     e->used_modifiers = 0;
@@ -114,6 +114,13 @@ static uint32_t next_included(const struct ptx_flow *flow, const uint8_t *includ
     return block;
 }
 
+static bool is_hoisted_insn(const struct emit *e, uint32_t index)
+{
+    const struct ptx_insn *insn = &e->function->insns[index];
+    return insn->operand_count && insn->operands[0].kind == PTX_OP_REG && ptx_insn_outputs(insn) == 1 &&
+           emit_is_hoisted(e, insn->operands[0].reg) && e->shapes[insn->operands[0].reg].insn == index;
+}
+
 static void emit_blocks(struct emit *e, const uint8_t *included)
 {
     const struct ptx_flow *flow = e->flow;
@@ -124,7 +131,8 @@ static void emit_blocks(struct emit *e, const uint8_t *included)
         e->block = b;
         emit_c(e, "b%u: __attribute__((unused));\n", b);
         for (uint32_t i = block->first; i < block->end && !e->failed; i++)
-            emit_insn(e, &e->function->insns[i]);
+            if (!is_hoisted_insn(e, i))
+                emit_insn(e, &e->function->insns[i]);
         /* The block behind, where control falls through to it, may stand elsewhere or be left out. */
         bool falls = block->successor_count && block->successors[0] == b + 1;
         const struct ptx_insn *last = &e->function->insns[block->end - 1];
@@ -145,6 +153,13 @@ static void mark_register(void *context, uint32_t reg, bool written)
         marks->written[reg] = 1;
 }
 
+static void mark_bases(const struct ptx_insn *insn, uint8_t *used)
+{
+    for (uint32_t k = 0; k < insn->operand_count; k++)
+        if (insn->operands[k].kind == PTX_OP_ADDRESS && insn->operands[k].elements->kind == PTX_OP_REG)
+            used[insn->operands[k].elements->reg] = 2;
+}
+
 static struct marks mark_registers(struct emit *e, const uint8_t *included)
 {
     uint32_t count = e->function->reg_count + 1;
@@ -157,13 +172,16 @@ static struct marks mark_registers(struct emit *e, const uint8_t *included)
             ptx_visit_registers(insn, mark_register, ptx_insn_is_sync(insn) ? &reads : &marks);
         }
     }
+    for (uint32_t b = 0; b < e->flow->block_count; b++)
+        for (uint32_t i = e->flow->blocks[b].first; included[b] && i < e->flow->blocks[b].end; i++)
+            mark_bases(&e->function->insns[i], marks.used);
     return marks;
 }
 
 static void declare_registers(struct emit *e, const uint8_t *used)
 {
     for (uint32_t reg = 0; reg < e->function->reg_count; reg++)
-        if (used[reg])
+        if (used[reg] && !emit_is_hoisted(e, reg))
             emit_c(e, "%s r%u;\n", ptx_register_c(&e->function->regs[reg]), reg);
 }
 
@@ -286,16 +304,17 @@ static void emit_region(struct emit *e, uint32_t from, uint32_t to)
     struct marks marks = mark_registers(e, included);
     for (uint32_t region = from; flow->sync_count && region < to; region++)
         for (uint32_t reg = 0; reg < e->function->reg_count; reg++)
-            marks.used[reg] |= has_bit(flow->blocks[entry_block(flow, region)].live_in, reg);
+            marks.used[reg] |= !emit_is_hoisted(e, reg) && has_bit(flow->blocks[entry_block(flow, region)].live_in, reg);
     e->changed = marks.written;
     emit_c(e, "static void k%u_r%u(struct ptx_block *B, uint32_t first, uint32_t end, uint32_t entry)\n{\n(void)entry;\n"
               "uint8_t *const S = B->shared; (void)S;\nconst uint8_t *const P = B->params; (void)P;\n"
-              "const uint32_t nx = B->ntid[0], ny = B->ntid[1];\n"
+              "const uint32_t nx = B->ntid[0], ny = B->ntid[1], flat = B->threads == nx;\n"
               "for (uint32_t t0 = first; t0 < end;) {\n"
-              "const uint32_t x0 = t0 %% nx, y = t0 / nx %% ny, z = t0 / nx / ny; (void)y; (void)z;\n"
-              "const uint32_t row = end - t0 < nx - x0 ? end - t0 : nx - x0;\n"
-              "for (uint32_t i = 0; i < row; i++) {\n"
-              "const uint32_t t = t0 + i, x = x0 + i; (void)x; (void)t;\n", e->entry->number, from);
+              "const uint32_t x0 = flat ? t0 : t0 %% nx, y = flat ? 0 : t0 / nx %% ny, z = flat ? 0 : t0 / nx / ny; (void)y; (void)z;\n"
+              "uint32_t n = end - t0 < nx - x0 ? end - t0 : nx - x0;\n", e->entry->number, from);
+    emit_head(e, marks.used);
+    emit_c(e, "for (uint64_t i = 0; i < n; i++) {\nconst uint32_t t = t0 + (uint32_t)i, x = x0 + (uint32_t)i; (void)x; (void)t;\n");
+    emit_loop_values(e, marks.used);
     if (e->layout->local_bytes)
         emit_c(e, "uint8_t *const L = B->local + (uint64_t)t * %zu; (void)L;\n", e->layout->local_bytes);
     emit_c(e, "const struct ptx_place place = { B, t, x, y, z, 0 }; (void)place;\n");
@@ -314,7 +333,7 @@ static void emit_region(struct emit *e, uint32_t from, uint32_t to)
         emit_c(e, "default: __builtin_unreachable();\n}\n");
     }
     emit_blocks(e, included);
-    emit_c(e, "next: __attribute__((unused));\n}\nt0 += row;\n}\n}\n");
+    emit_c(e, "next: __attribute__((unused));\n}\nt0 += n;\n}\n}\n");
 }
 
 /* Registers that some thread holds while it waits get a slot each, wide ones first. Returns the bytes per thread. */
@@ -329,7 +348,7 @@ static uint32_t place_slots(struct emit *e)
             bool lives = false;
             for (uint32_t s = 0; s < e->flow->sync_count && !lives; s++)
                 lives = has_bit(e->flow->blocks[e->flow->blocks[e->flow->syncs[s]].resume].live_in, reg);
-            if (!lives || ptx_type_bits(e->function->regs[reg].type) != widths[w])
+            if (!lives || emit_is_hoisted(e, reg) || ptx_type_bits(e->function->regs[reg].type) != widths[w])
                 continue;
             slots[reg] = bytes;
             bytes += widths[w] == 1 ? 1 : widths[w] / 8;
@@ -398,6 +417,7 @@ bool ptx_emit_entry(struct ptx_module *module, struct ptx_function *entry, struc
             emit_function(&e, f);
     e.function = entry;
     e.flow = ptx_flow_build(&arena, entry);
+    e.shapes = ptx_find_shapes(&arena, entry);
     if (!e.failed)
         emit_regions(&e);
     arena_release(&arena);

@@ -3,6 +3,7 @@
  * declared with; the place of a thread is t, x, y, z; B is its block, S its shared memory, P its parameters. */
 #pragma once
 #include "tests/device/ptx.h"
+#include "tests/device/ptx_shape.h"
 
 struct emit {
     struct ptx_module *module;
@@ -17,6 +18,7 @@ struct emit {
     uint32_t block;                       /* being written */
     const uint32_t *slots;                /* register -> byte offset, UINT32_MAX without */
     const uint8_t *changed;               /* registers that the region writes */
+    const struct ptx_shape *shapes;       /* of the entry's registers; NULL in other functions */
     bool failed;
     char *why;
     size_t why_bytes;
@@ -45,6 +47,13 @@ bool emit_constant(const struct ptx_operand *operand, uint64_t *bits);
 const char *emit_format(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *ptx_register_c(const struct ptx_register *reg);
 bool ptx_in_frame(const struct emit *e, const struct ptx_variable *variable);
+
+/* What is computed ahead of a loop over threads (ptx_emit_head.c). `used` marks registers
+ * that the region touches: 1, or 2 where one is the base of an address. */
+void emit_head(struct emit *e, const uint8_t *used);
+bool emit_is_hoisted(const struct emit *e, uint32_t reg);
+void emit_loop_values(struct emit *e, const uint8_t *used);
+void emit_insn(struct emit *e, const struct ptx_insn *insn);
 
 /* The suspension at a sync, and the tables that describe it (ptx_emit_sync.c). */
 void emit_suspend(struct emit *e);

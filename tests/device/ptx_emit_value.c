@@ -301,9 +301,12 @@ const char *emit_address(struct emit *e, const struct ptx_operand *operand, enum
     if (emit_constant(base, &bits)) {
         value = emit_format(e, "0x%llxull", (unsigned long long)bits + (unsigned long long)offset);
     } else if (base->kind == PTX_OP_REG) {
+        /* A 32-bit address plus its offset is taken to stay below 2^32: one that does not is outside every window. */
         bool is_wide = ptx_type_bits(e->function->regs[base->reg].type) == 64;
-        value = emit_format(e, "(%s + (%s)%lld)", register_value(e, base, is_wide ? PTX_U64 : PTX_U32),
-                            is_wide ? "uint64_t" : "uint32_t", offset);
+        const char *start = is_wide ? register_value(e, base, PTX_U64) :
+                            e->shapes && e->shapes[base->reg].kind == PTX_AFFINE ? emit_format(e, "w%u", base->reg) :
+                            emit_format(e, "(uint64_t)%s", register_value(e, base, PTX_U32));
+        value = emit_format(e, offset ? "(%s + (uint64_t)%lldll)" : "%s", start, offset);
     } else {
         emit_refuse(e, "an address of this form");
         return "0";

@@ -24,30 +24,43 @@ MEM(int8_t, 8) MEM(int16_t, 16) MEM(int32_t, 32) MEM(int64_t, 64) MEM(float, 32)
 #define NAN32 ptx_f32(0x7fffffffu)
 #define NAN64 ptx_f64(0x7fffffffffffffffu)
 F float ptx_ftz_f32(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
-F float ptx_sat_f32(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
-F double ptx_sat_f64(double x) { return x > 0.0 ? (x < 1.0 ? x : 1.0) : 0.0; }
+/* One condition per statement, here and below: so that loops over threads can be vectorised. */
+F float ptx_sat_f32(float x) { float y = x < 1.0f ? x : 1.0f; return x > 0.0f ? y : 0.0f; }
+F double ptx_sat_f64(double x) { double y = x < 1.0 ? x : 1.0; return x > 0.0 ? y : 0.0; }
 F float ptx_min_f32(float a, float b)
 {
-    float m = a < b ? a : b < a ? b : ptx_f32(ptx_u32(a) | ptx_u32(b));
-    return a != a ? (b != b ? NAN32 : b) : b != b ? a : m;
+    float m = a < b ? a : b;
+    m = a == b ? ptx_f32(ptx_u32(a) | ptx_u32(b)) : m;
+    m = b != b ? a : m;
+    m = a != a ? b : m;
+    return m != m ? NAN32 : m;
 }
 F float ptx_max_f32(float a, float b)
 {
-    float m = a > b ? a : b > a ? b : ptx_f32(ptx_u32(a) & ptx_u32(b));
-    return a != a ? (b != b ? NAN32 : b) : b != b ? a : m;
+    float m = a > b ? a : b;
+    m = a == b ? ptx_f32(ptx_u32(a) & ptx_u32(b)) : m;
+    m = b != b ? a : m;
+    m = a != a ? b : m;
+    return m != m ? NAN32 : m;
 }
-F float ptx_min_nan_f32(float a, float b) { return a != a || b != b ? NAN32 : ptx_min_f32(a, b); }
-F float ptx_max_nan_f32(float a, float b) { return a != a || b != b ? NAN32 : ptx_max_f32(a, b); }
 F double ptx_min_f64(double a, double b)
 {
-    double m = a < b ? a : b < a ? b : ptx_f64(ptx_u64(a) | ptx_u64(b));
-    return a != a ? (b != b ? NAN64 : b) : b != b ? a : m;
+    double m = a < b ? a : b;
+    m = a == b ? ptx_f64(ptx_u64(a) | ptx_u64(b)) : m;
+    m = b != b ? a : m;
+    m = a != a ? b : m;
+    return m != m ? NAN64 : m;
 }
 F double ptx_max_f64(double a, double b)
 {
-    double m = a > b ? a : b > a ? b : ptx_f64(ptx_u64(a) & ptx_u64(b));
-    return a != a ? (b != b ? NAN64 : b) : b != b ? a : m;
+    double m = a > b ? a : b;
+    m = a == b ? ptx_f64(ptx_u64(a) & ptx_u64(b)) : m;
+    m = b != b ? a : m;
+    m = a != a ? b : m;
+    return m != m ? NAN64 : m;
 }
+F float ptx_min_nan_f32(float a, float b) { float m = ptx_min_f32(a, b); return (a != a) | (b != b) ? NAN32 : m; }
+F float ptx_max_nan_f32(float a, float b) { float m = ptx_max_f32(a, b); return (a != a) | (b != b) ? NAN32 : m; }
 F float ptx_abs_f32(float a) { return ptx_f32(ptx_u32(a) & 0x7fffffffu); }
 F double ptx_abs_f64(double a) { return ptx_f64(ptx_u64(a) & 0x7fffffffffffffffu); }
 F float ptx_neg_f32(float a) { return ptx_f32(ptx_u32(a) ^ 0x80000000u); }
@@ -88,16 +101,22 @@ F double ptx_up_f64(double x) { return -ptx_down_f64(-x); }
 F float ptx_round_rm(double d, double e)
 {
     float f = (float)d;
-    return (double)f > d || ((double)f == d && e < 0) ? ptx_down_f32(f) : f;
+    uint32_t b = ptx_u32(f), below = f > 0.0f ? b - 1 : b + 1;
+    below = f == 0.0f ? 0x80000001u : below;
+    return ((double)f > d) | (((double)f == d) & (e < 0.0)) ? ptx_f32(below) : f;
 }
 F float ptx_round_rp(double d, double e)
 {
     float f = (float)d;
-    return (double)f < d || ((double)f == d && e > 0) ? ptx_up_f32(f) : f;
+    uint32_t b = ptx_u32(f), above = f < 0.0f ? b - 1 : b + 1;
+    above = f == 0.0f ? 1 : above;
+    return ((double)f < d) | (((double)f == d) & (e > 0.0)) ? ptx_f32(above) : f;
 }
 F float ptx_round_rz(double d, double e)
 {
-    return d > 0 ? ptx_round_rm(d, e) : d < 0 ? ptx_round_rp(d, e) : (float)d;
+    float down = ptx_round_rm(d, e), up = ptx_round_rp(d, e), f = (float)d;
+    f = d > 0.0 ? down : f;
+    return d < 0.0 ? up : f;
 }
 /* What rounding lost in s = a + b (exact, by Knuth); 0 where s is not finite. */
 F double ptx_lost(double a, double b, double s)
@@ -111,8 +130,7 @@ F float ptx_sum_##mode(double p, double c) \
 { \
     double s = p + c; \
     float f = ptx_round_##mode(s, ptx_lost(p, c, s)); \
-    return s == 0 && ptx_u64(p) != ptx_u64(c) && (ptx_u64(p) ^ ptx_u64(c)) == 0x8000000000000000u ? zero : \
-           s == 0 && p != 0 ? zero : f; \
+    return (s == 0.0) & (ptx_u64(p) != ptx_u64(c)) ? zero : f; \
 } \
 F float ptx_add_f32_##mode(float a, float b) { return ptx_sum_##mode((double)a, (double)b); } \
 F float ptx_sub_f32_##mode(float a, float b) { return ptx_sum_##mode((double)a, -(double)b); } \
@@ -150,7 +168,8 @@ SLOWLY(rz, PTX_RZ)
 /* 2^x: x = i + f, |f| <= 1/2, a polynomial of degree 6 for 2^f (relative error 5e-9), scaled in two steps. */
 F float ptx_ex2_f32(float x)
 {
-    float c = x < -160.0f ? -160.0f : x > 140.0f ? 140.0f : x;
+    float c = x > -160.0f ? x : -160.0f;
+    c = c < 140.0f ? c : 140.0f;
     float r = __builtin_roundevenf(c);
     float f = c - r;
     float s = 0x1.4413896p-13f;
@@ -160,7 +179,7 @@ F float ptx_ex2_f32(float x)
     s = __builtin_fmaf(s, f, 0x1.ebfbe0p-3f);
     s = __builtin_fmaf(s, f, 0x1.62e430p-1f);
     s = __builtin_fmaf(s, f, 1.0f);
-    int32_t i = (int32_t)(x == x ? r : 0.0f), half = i >> 1;
+    int32_t i = (int32_t)r, half = i >> 1;
     float y = s * ptx_f32((uint32_t)(half + 127) << 23) * ptx_f32((uint32_t)(i - half + 127) << 23);
     return x == x ? y : NAN32;
 }
@@ -227,8 +246,8 @@ F double ptx_rsqrt_ftz_f64(double x) { return x == x ? ptx_upper(1.0 / __builtin
 F float ptx_div_approx_f32(float a, float b)
 {
     float r = a / b, y = __builtin_fabsf(b);
-    float far = __builtin_fabsf(a) == ptx_f32(0x7f800000u) ? NAN32 : ptx_f32((ptx_u32(a) ^ ptx_u32(b)) & 0x80000000u);
-    return y > 0x1p126f && y < ptx_f32(0x7f800000u) ? (a == a ? far : NAN32) : r;
+    float far = __builtin_fabsf(a) < ptx_f32(0x7f800000u) ? ptx_f32((ptx_u32(a) ^ ptx_u32(b)) & 0x80000000u) : NAN32;
+    return (y > 0x1p126f) & (y < ptx_f32(0x7f800000u)) ? far : r;
 }
 
 /* ---- conversions ---- */
@@ -242,7 +261,12 @@ ROUNDING(double, )
 
 /* x is integral or NaN; out of range goes to the nearest bound, NaN to 0 (64-bit: 2^63, as the hardware gives). */
 #define TO_INTEGER(F_, I, low, over, high, nan) \
-F I ptx_##F_##_to_##I(F_ x) { return x != x ? (I)(nan) : x >= (F_)(over) ? (I)(high) : x < (F_)(low) ? (I)(low) : (I)x; }
+F I ptx_##F_##_to_##I(F_ x) \
+{ \
+    I v = x < (F_)(over) ? (I)x : (I)(high); \
+    v = x < (F_)(low) ? (I)(low) : v; \
+    return x != x ? (I)(nan) : v; \
+}
 #define TO_INTEGERS(F_) \
 TO_INTEGER(F_, int8_t, -128, 128, 127, 0) TO_INTEGER(F_, uint8_t, 0, 256, 255, 0) \
 TO_INTEGER(F_, int16_t, -32768, 32768, 32767, 0) TO_INTEGER(F_, uint16_t, 0, 65536, 65535, 0) \
@@ -531,3 +555,27 @@ REDUX(add_s32, uint32_t, 0, r + v) REDUX(add_u32, uint32_t, 0, r + v)
 REDUX(min_u32, uint32_t, ~0u, v < r ? v : r) REDUX(max_u32, uint32_t, 0, v > r ? v : r)
 REDUX(min_s32, int32_t, 0x7fffffff, v < r ? v : r) REDUX(max_s32, int32_t, 0x80000000u, v > r ? v : r)
 REDUX(and_b32, uint32_t, ~0u, r & v) REDUX(or_b32, uint32_t, 0, r | v) REDUX(xor_b32, uint32_t, 0, r ^ v)
+
+/* ---- where a loop over threads must be cut; a value starts at a and grows by k per thread, k not 0 ---- */
+F uint32_t ptx_least(uint32_t n, uint64_t m) { return m < n ? (uint32_t)m : n; }
+/* before a + k i leaves its type */
+F uint32_t ptx_until_wrap(int64_t a, int64_t k, int64_t low, int64_t high, uint32_t n)
+{
+    return ptx_least(n, (uint64_t)(k > 0 ? (high - a) / k : (a - low) / -k) + 1);
+}
+F uint32_t ptx_until_wrap_s32(uint32_t a, int64_t k, uint32_t n) { return ptx_until_wrap((int32_t)a, k, -2147483648ll, 2147483647ll, n); }
+F uint32_t ptx_until_wrap_u32(uint32_t a, int64_t k, uint32_t n) { return ptx_until_wrap((int64_t)a, k, 0, 4294967295ll, n); }
+/* before a + k i < b changes */
+F uint32_t ptx_until_order(int64_t a, int64_t k, int64_t b, uint32_t n)
+{
+    if (k > 0)
+        return a < b ? ptx_least(n, (uint64_t)((b - a + k - 1) / k)) : n;
+    return a >= b ? ptx_least(n, (uint64_t)((a - b) / -k) + 1) : n;
+}
+/* before a + k i == b changes */
+F uint32_t ptx_until_equal(int64_t a, int64_t k, int64_t b, uint32_t n)
+{
+    if (a == b)
+        return 1;
+    return (b - a) % k == 0 && (b - a) / k > 0 ? ptx_least(n, (uint64_t)((b - a) / k)) : n;
+}

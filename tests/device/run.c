@@ -12,7 +12,7 @@
 #include "tests/device/stats.h"
 
 /* Below this the other threads are not woken: it would take longer than the work. */
-#define SHARED_NANOSECONDS 25000
+#define SHARED_NANOSECONDS 40000
 
 static void run_block(void *subject, uint64_t index, struct program_worker *worker) {
     const struct grid_work *work = subject;

@@ -161,7 +161,12 @@ bool space_protect(CUdeviceptr base, size_t bytes, int protection) {
         struct mapping *mapping = state.granules[granule_of(at)];
         at = mapping->base + mapping->bytes;
         if (mapping->protection == protection) continue;
-        place(&placement, mapping);
+        if (mapping->is_placed) {
+            /* Its pages stay: cheaper than mapping them again. */
+            if (mprotect((void *)mapping->base, mapping->bytes, protection) != 0) placement.has_failed = true;
+        } else {
+            place(&placement, mapping);
+        }
         mapping->protection = protection;
         mapping->is_placed = true;
     }
@@ -169,8 +174,13 @@ bool space_protect(CUdeviceptr base, size_t bytes, int protection) {
     return !placement.has_failed;
 }
 
+uint64_t space_new_buffer_id(void) {
+    return state.next_buffer_id++;
+}
+
 struct mapping *space_find(CUdeviceptr address) {
-    return space_contains(address) ? state.granules[granule_of(address)] : NULL;
+    struct mapping *mapping = space_contains(address) ? state.granules[granule_of(address)] : NULL;
+    return mapping != NULL && mapping->kind != MAPPING_PARKED ? mapping : NULL;
 }
 
 bool space_is_covered(CUdeviceptr base, size_t bytes) {

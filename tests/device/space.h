@@ -12,7 +12,8 @@
 enum mapping_kind {
     MAPPING_ALLOCATION,         /* cuMemAlloc and kin */
     MAPPING_SLAB,               /* small allocations share it */
-    MAPPING_VIRTUAL             /* cuMemMap */
+    MAPPING_VIRTUAL,            /* cuMemMap */
+    MAPPING_PARKED              /* freed, see parking.h: not found by space_find */
 };
 
 struct slab;
@@ -30,6 +31,7 @@ struct mapping {
     struct slab *slab;          /* MAPPING_SLAB */
     struct pool *pool;          /* stream-ordered allocations */
     uint64_t buffer_id;
+    struct mapping *next_parked;
 };
 
 struct reservation {
@@ -52,6 +54,8 @@ struct mapping *space_map(CUdeviceptr base, size_t bytes, struct physical *physi
 void space_unmap(CUdeviceptr base, size_t bytes);
 /* The whole of every mapping in the range, which must be covered by whole mappings. False: the host refused. */
 bool space_protect(CUdeviceptr base, size_t bytes, int protection);
+/* A number for a mapping that is used anew. */
+uint64_t space_new_buffer_id(void);
 /* The mapping that holds the address, or NULL. */
 struct mapping *space_find(CUdeviceptr address);
 /* True if [base, base+bytes) is covered by mappings, the first starting and the last ending exactly there. */

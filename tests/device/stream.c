@@ -35,9 +35,12 @@ static void *allocate(size_t bytes) {
 struct stream *stream_create(struct context *context, uint32_t flags, int priority) {
     queue_lock();
     struct stream *stream = state.spare_streams;
+    /* The counts go on: a thread may still be waiting for a number of the stream that was here before. */
+    uint64_t count = stream != NULL ? stream->completed : 0;
     if (stream != NULL) state.spare_streams = stream->next;
     else stream = allocate(sizeof *stream);
     *stream = (struct stream){
+        .submitted = count, .completed = count,
         .magic = HANDLE_STREAM, .context = context, .flags = flags, .priority = priority,
         .id = ++state.stream_id, .is_blocking = (flags & CU_STREAM_NON_BLOCKING) == 0, .next = context->streams,
     };
@@ -139,7 +142,9 @@ static void wait_for_completed(struct stream *stream, uint64_t completed) {
 
 void stream_wait(struct stream *stream) {
     queue_lock();
-    wait_for_completed(stream, stream->submitted);
+    uint64_t target = stream->submitted;
+    while (stream->completed < target && executor_help()) continue;
+    wait_for_completed(stream, target);
 }
 
 bool stream_is_idle(struct stream *stream) {
@@ -221,6 +226,7 @@ bool fence_is_passed(const struct fence *fence) {
 
 void fence_wait(struct fence *fence) {
     queue_lock();
+    while (!fence_is_passed(fence) && executor_help()) continue;
     if (fence_is_passed(fence)) {
         queue_unlock();
         return;

@@ -2,6 +2,7 @@
  * they become on the host. */
 #include "tests/device/driver.h"
 #include "tests/device/context.h"
+#include "tests/device/parking.h"
 #include "tests/device/settings.h"
 #include "tests/device/space.h"
 #include <sys/mman.h>
@@ -81,7 +82,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUme
     if (result != CUDA_SUCCESS) return result;
     if (bytes == 0 || !is_whole(bytes)) return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
-    struct physical *physical = physical_create(bytes, settings()->jitter == 0 ? -1 : POISON);
+    struct physical *physical = parking_create_physical(bytes, settings()->jitter == 0 ? -1 : POISON);
     if (physical != NULL) {
         physical->properties = *properties;
         physical->handle_count = 1;

@@ -67,7 +67,7 @@ run() {
 for library in libreprise_idle libreprise_idle_O0; do
     idle=$doors/$library.so
     suffix=$(echo "$library" | sed -n 's/libreprise_idle//p')
-    bare_preloads= only_preloaded= driver=
+    bare_preloads="" only_preloaded="" driver=""
     run "doors/direct$suffix" allocate=3 free=2 'direct>4' -- "$idle" "$doors/direct"
     run "doors/dlopen-soname$suffix" allocate=3 free=2 dlsym=5 -- "$idle" "$doors/program" dlsym libcuda.so.1
     run "doors/dlopen-plain$suffix" allocate=3 free=2 dlsym=5 -- "$idle" "$doors/program" dlsym libcuda.so
@@ -84,7 +84,7 @@ for library in libreprise_idle libreprise_idle_O0; do
         get_proc_per_thread
     only_preloaded=yes
     run "doors/versions$suffix" allocate=3 free=2 sync=2 -- "$idle" "$doors/program" versions
-    bare_preloads="$doors/libchain.so $doors/libneighbour.so" only_preloaded=
+    bare_preloads="$doors/libchain.so $doors/libneighbour.so" only_preloaded=""
     run "doors/other-names$suffix" allocate=3 free=2 -- "$idle $doors/libchain.so $doors/libneighbour.so" \
         "$doors/program" other_names
     run "doors/other-names-behind$suffix" allocate=3 free=2 -- \
@@ -98,13 +98,13 @@ for library in libreprise_idle libreprise_idle_O0; do
     run "doors/first-calls-race$suffix" allocate=48 free=32 -- "$idle" "$doors/program" race
     driver=$doors/driver_calls_back
     run "doors/driver-calls-back$suffix" allocate=3 free=2 -- "$idle" "$doors/program" dlsym
-    driver= only_preloaded=yes
+    driver="" only_preloaded=yes
     REPRISE_CAP=1MiB && export REPRISE_CAP
     run "doors/calls$suffix" allocate=4 submit=7 captured=1 opaque=0 charge=2 refund=1 scan=1 -- "$idle" \
         "$doors/program" calls
     run "doors/memory-information$suffix" allocate=3 -- "$idle" "$doors/program" information
     unset REPRISE_CAP
-    only_preloaded=
+    only_preloaded=""
     run "doors/python-ctypes$suffix" allocate=3 free=2 dlsym=5 -- "$idle" python3 "$here/ctypes_program.py"
     for other in libother libother_dlsym; do
         other_library=$doors/$other.so

@@ -13,8 +13,8 @@
  * . untouched   l loaded through   s stored through   b both */
 struct expectation {
     const char *kernel, *words;
-    const char *flags;                    /* L indirect load, S indirect store, M module memory */
-    const char *impure;                   /* part of the reason; NULL: pure */
+    const char *flags;  /* L indirect load, S indirect store, M module memory */
+    const char *impure; /* part of the reason; NULL: pure */
 };
 
 static const struct expectation expectations[] = {
@@ -60,8 +60,14 @@ static const struct expectation expectations[] = {
     {"async_copy", "ls", "", NULL},
     {"bulk_store", "s", "", NULL},
     {"bulk_reduce", "b", "", "floating-point"},
-    {"tensor_load", "llllllllllllllll" "s.", "", NULL},
-    {"tensor_store", "ssssssssssssssss" ".", "", NULL},
+    {"tensor_load",
+     "llllllllllllllll"
+     "s.",
+     "", NULL},
+    {"tensor_store",
+     "ssssssssssssssss"
+     ".",
+     "", NULL},
     {"texture", "s.", "L", NULL},
     {"surface", ".", "LS", NULL},
     {"byte_store", "sl.", "", NULL},
@@ -75,7 +81,8 @@ static char *sample;
 static size_t sample_bytes;
 static struct code *code;
 
-static int read_sample(void **state) {
+static int read_sample(void **state)
+{
     (void)state;
     FILE *file = fopen("tests/unit/samples/code.ptx", "rb");
     if (!file)
@@ -87,18 +94,21 @@ static int read_sample(void **state) {
     return code ? 0 : -1;
 }
 
-static int release_sample(void **state) {
+static int release_sample(void **state)
+{
     (void)state;
     code_release(code);
     free(sample);
     return 0;
 }
 
-static bool has_word(const uint64_t *words, uint32_t word) {
+static bool has_word(const uint64_t *words, uint32_t word)
+{
     return words[word / 64] >> (word % 64) & 1;
 }
 
-static void describe(const struct code_facts *facts, char *words, char *flags) {
+static void describe(const struct code_facts *facts, char *words, char *flags)
+{
     for (uint32_t word = 0; word < facts->word_count; word++) {
         bool is_loaded = has_word(facts->loaded_words, word), is_stored = has_word(facts->stored_words, word);
         *words++ = is_loaded && is_stored ? 'b' : is_loaded ? 'l' : is_stored ? 's' : '.';
@@ -108,7 +118,8 @@ static void describe(const struct code_facts *facts, char *words, char *flags) {
              facts->reads_module_memory ? "M" : "");
 }
 
-static void test_what_nvcc_writes(void **state) {
+static void test_what_nvcc_writes(void **state)
+{
     (void)state;
     for (size_t i = 0; i < sizeof expectations / sizeof *expectations; i++) {
         const struct expectation *expected = &expectations[i];
@@ -127,7 +138,8 @@ static void test_what_nvcc_writes(void **state) {
     }
 }
 
-static void test_unreadable(void **state) {
+static void test_unreadable(void **state)
+{
     (void)state;
     const struct code_facts *facts = code_find(code, "indirect_call");
     assert_non_null(facts);
@@ -138,7 +150,8 @@ static void test_unreadable(void **state) {
     assert_null(code_find(code, "put")); /* a function, not a kernel */
 }
 
-static void test_params(void **state) {
+static void test_params(void **state)
+{
     (void)state;
     const struct code_facts *facts = code_find(code, "by_value");
     assert_int_equal(facts->param_count, 1);
@@ -155,13 +168,15 @@ static void test_params(void **state) {
 /* Kernels as other compilers and hands write them. */
 static const char head[] = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-static struct code *read_text(const char *body) {
+static struct code *read_text(const char *body)
+{
     static char text[8192];
     int length = snprintf(text, sizeof text, "%s%s", head, body);
     return code_read(text, (size_t)length);
 }
 
-static void expect_text(const char *body, const char *words, const char *flags, const char *impure) {
+static void expect_text(const char *body, const char *words, const char *flags, const char *impure)
+{
     struct code *own = read_text(body);
     char got_words[256], got_flags[4];
     assert_non_null(own);
@@ -177,7 +192,8 @@ static void expect_text(const char *body, const char *words, const char *flags, 
     code_release(own);
 }
 
-static void test_other_hands(void **state) {
+static void test_other_hands(void **state)
+{
     (void)state;
     /* registers without %, comments everywhere, a pointer mark with an alignment */
     expect_text(".visible .entry k(.param .u64 .ptr .global .align 16 a, /* , .param */ .param .u32 n) // )\n"
@@ -193,9 +209,10 @@ static void test_other_hands(void **state) {
                 "shl.b64 b, b, 8; or.b64 c, a, b; st.global.u64 [c], a; ret; }",
                 "ss", "", NULL);
     /* an atomic without destination use is a reduction, also with the sink */
-    expect_text(".entry k(.param .u64 p) { .reg .b64 a; .reg .b32 b; ld.param.u64 a, [p]; atom.global.add.u32 b, [a], 1;\n"
-                "atom.global.or.b32 _, [a], 1; red.global.max.s32 [a], 3; ret; }",
-                "b", "", NULL);
+    expect_text(
+        ".entry k(.param .u64 p) { .reg .b64 a; .reg .b32 b; ld.param.u64 a, [p]; atom.global.add.u32 b, [a], 1;\n"
+        "atom.global.or.b32 _, [a], 1; red.global.max.s32 [a], 3; ret; }",
+        "b", "", NULL);
     expect_text(".entry k(.param .u64 p) { .reg .b64 a; .reg .b32 b; ld.param.u64 a, [p];\n"
                 "red.global.add.noftz.bf16x2 [a], b; ret; }",
                 "b", "", "floating-point");
@@ -219,16 +236,18 @@ static void test_other_hands(void **state) {
                 "ts: .branchtargets L0, L1;\n brx.idx %r1, ts; L0: L1: ld.param.u64 %rd1, [p];\n"
                 "@!q st.global.u32 [%rd1], %r1;\n.loc 1 3 1, function_name f, inlined_at 1 2 3\n @q ret; ret; }",
                 "s.", "", NULL);
-    expect_text(".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; activemask.b32 %r1; st.global.u32 [%rd1], %r1; }", "s",
-                "", "run together");
+    expect_text(".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; activemask.b32 %r1; st.global.u32 [%rd1], %r1; }",
+                "s", "", "run together");
     expect_text(".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; wmma.load.a.sync.aligned.row.m16n16k16.global.f16\n"
                 "{%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%rd1], 16; }",
                 "l", "", NULL);
-    expect_text(".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}]; }", ".",
-                "L", NULL);
+    expect_text(
+        ".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r1}]; }", ".",
+        "L", NULL);
 }
 
-static void expect_unreadable(const char *body, const char *reason) {
+static void expect_unreadable(const char *body, const char *reason)
+{
     struct code *own = read_text(body);
     assert_non_null(own);
     const struct code_facts *facts = code_find(own, "k");
@@ -238,11 +257,14 @@ static void expect_unreadable(const char *body, const char *reason) {
     code_release(own);
 }
 
-static void test_not_understood(void **state) {
+static void test_not_understood(void **state)
+{
     (void)state;
     expect_unreadable(".entry k() { frobnicate.b32 %r1, %r2; ret; }", "not understood");
     expect_unreadable(".entry k() { call.uni (%r1), %rd1, (%r2), proto; ret; }", "function pointer");
-    expect_unreadable(".extern .func cudaLaunchDeviceV2(.param .b64 a); .entry k() { call cudaLaunchDeviceV2, (%rd1); }", "not in the module");
+    expect_unreadable(
+        ".extern .func cudaLaunchDeviceV2(.param .b64 a); .entry k() { call cudaLaunchDeviceV2, (%rd1); }",
+        "not in the module");
     expect_unreadable(".entry k() { mov.u32 %r1, 1 }", "breaks off");
     assert_null(read_text(".entry k() { mov.u32 %r1, 1;"));
     assert_null(code_read("", 0));
@@ -251,7 +273,8 @@ static void test_not_understood(void **state) {
     assert_null(read_text("}"));
 }
 
-static void test_layout_by_the_driver(void **state) {
+static void test_layout_by_the_driver(void **state)
+{
     (void)state;
     struct function_facts out = {.argument_bytes = 1};
     /* params: out, in.. of by_value moved to an odd place */
@@ -280,23 +303,26 @@ static void test_layout_by_the_driver(void **state) {
     assert_true(code_fill_facts(code_find(code, "slot"), 2, (uint32_t[]){0, 8}, (uint32_t[]){8, 8}, &out));
     assert_true(out.is_impure);
     assert_non_null(out.impure_reason);
-    assert_true(code_fill_facts(code_find(code, "through_memory"), 3, (uint32_t[]){0, 8, 12}, (uint32_t[]){8, 4, 4}, &out));
+    assert_true(
+        code_fill_facts(code_find(code, "through_memory"), 3, (uint32_t[]){0, 8, 12}, (uint32_t[]){8, 4, 4}, &out));
     assert_true(out.has_indirect_access && out.has_indirect_store);
     assert_true(code_fill_facts(code_find(code, "texture"), 2, (uint32_t[]){0, 8}, (uint32_t[]){8, 8}, &out));
     assert_true(out.has_indirect_access && !out.has_indirect_store);
     assert_false(code_fill_facts(code_find(code, "unknown_instruction"), 1, (uint32_t[]){0}, (uint32_t[]){8}, &out));
 }
 
-static size_t add(const void *owner, const char *body) {
+static size_t add(const void *owner, const char *body)
+{
     char text[4096];
     snprintf(text, sizeof text, "%s%s", head, body);
     return code_add_module(owner, text);
 }
 
 #define STORES ".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 1; ret; }"
-#define LOADS ".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ret; }"
+#define LOADS  ".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ret; }"
 
-static void test_modules(void **state) {
+static void test_modules(void **state)
+{
     (void)state;
     int first = 1, second = 2, third = 3;
     assert_int_equal(add(&first, STORES), 1);
@@ -327,7 +353,8 @@ static void test_modules(void **state) {
 }
 
 /* A container with two targets whose code differs: what either does counts. */
-static void test_union_over_targets(void **state) {
+static void test_union_over_targets(void **state)
+{
     (void)state;
     static unsigned char image[8192];
     const char *const bodies[] = {LOADS, STORES};
@@ -355,7 +382,8 @@ static void test_union_over_targets(void **state) {
     code_drop_module(&owner);
 }
 
-static void look_at_all(const char *text, size_t bytes) {
+static void look_at_all(const char *text, size_t bytes)
+{
     struct code *own = code_read(text, bytes);
     for (size_t i = 0; own && i < sizeof expectations / sizeof *expectations; i++)
         code_find(own, expectations[i].kernel);
@@ -363,7 +391,8 @@ static void look_at_all(const char *text, size_t bytes) {
 }
 
 /* Text that is cut off or damaged is refused or analysed, never a crash. */
-static void test_damaged_text(void **state) {
+static void test_damaged_text(void **state)
+{
     (void)state;
     uint64_t random = 3;
     for (size_t length = 0; length < sample_bytes; length += 501) {
@@ -385,12 +414,13 @@ static void test_damaged_text(void **state) {
     }
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_nvcc_writes),     cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_params),               cmocka_unit_test(test_other_hands),
-        cmocka_unit_test(test_not_understood),       cmocka_unit_test(test_layout_by_the_driver),
-        cmocka_unit_test(test_modules),              cmocka_unit_test(test_union_over_targets),
+        cmocka_unit_test(test_what_nvcc_writes), cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_params),           cmocka_unit_test(test_other_hands),
+        cmocka_unit_test(test_not_understood),   cmocka_unit_test(test_layout_by_the_driver),
+        cmocka_unit_test(test_modules),          cmocka_unit_test(test_union_over_targets),
         cmocka_unit_test(test_damaged_text),
     };
     return cmocka_run_group_tests(tests, read_sample, release_sample);

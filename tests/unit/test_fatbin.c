@@ -16,11 +16,13 @@ struct builder {
     size_t count;
 };
 
-static void put(struct builder *builder, size_t at, uint64_t value, size_t bytes) {
+static void put(struct builder *builder, size_t at, uint64_t value, size_t bytes)
+{
     memcpy(builder->bytes + at, &value, bytes);
 }
 
-static void begin(struct builder *builder) {
+static void begin(struct builder *builder)
+{
     memset(builder, 0, sizeof *builder);
     put(builder, 0, 0xba55ed50u, 4);
     put(builder, 4, 1, 2);
@@ -29,7 +31,8 @@ static void begin(struct builder *builder) {
 }
 
 static void add(struct builder *builder, unsigned kind, unsigned target, uint64_t flags, const void *payload,
-                size_t stored, size_t plain) {
+                size_t stored, size_t plain)
+{
     size_t at = builder->count, padded = (stored + 7) & ~(size_t)7;
     bool is_compressed = flags & (FATBIN_FLAG_LZ4 | FATBIN_FLAG_ZSTD);
     put(builder, at, kind, 2);
@@ -49,7 +52,8 @@ static void add(struct builder *builder, unsigned kind, unsigned target, uint64_
 
 static const char text[] = ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
 
-static char *read_first(const void *image, size_t known, size_t *bytes, char *why) {
+static char *read_first(const void *image, size_t known, size_t *bytes, char *why)
+{
     struct fatbin fatbin;
     struct fatbin_entry entry;
     why[0] = '\0';
@@ -58,7 +62,8 @@ static char *read_first(const void *image, size_t known, size_t *bytes, char *wh
     return fatbin_text(&entry, bytes, why, 200);
 }
 
-static void expect_sample(const unsigned char *sample, size_t size, uint64_t flag) {
+static void expect_sample(const unsigned char *sample, size_t size, uint64_t flag)
+{
     struct fatbin fatbin;
     struct fatbin_entry entry;
     assert_true(fatbin_open(sample, SIZE_MAX, &fatbin));
@@ -87,13 +92,15 @@ static void expect_sample(const unsigned char *sample, size_t size, uint64_t fla
     assert_ptr_equal(fatbin.next, sample + size);
 }
 
-static void test_what_nvcc_writes(void **state) {
+static void test_what_nvcc_writes(void **state)
+{
     (void)state;
     expect_sample(sample_speed, sizeof sample_speed, FATBIN_FLAG_LZ4);
     expect_sample(sample_size, sizeof sample_size, FATBIN_FLAG_ZSTD);
 }
 
-static void test_plain_and_compressed_agree(void **state) {
+static void test_plain_and_compressed_agree(void **state)
+{
     (void)state;
     static struct builder plain, packed;
     char compressed[512], why[200];
@@ -114,7 +121,8 @@ static void test_plain_and_compressed_agree(void **state) {
     free(second);
 }
 
-static void test_wrapper(void **state) {
+static void test_wrapper(void **state)
+{
     (void)state;
     struct {
         uint32_t magic, version;
@@ -134,7 +142,8 @@ static void test_wrapper(void **state) {
     assert_false(fatbin_open(&wrapper, SIZE_MAX, &fatbin));
 }
 
-static void test_kinds_of_image(void **state) {
+static void test_kinds_of_image(void **state)
+{
     (void)state;
     struct fatbin fatbin;
     assert_int_equal(image_kind(text, SIZE_MAX), IMAGE_TEXT);
@@ -150,7 +159,8 @@ static void test_kinds_of_image(void **state) {
     assert_false(fatbin_open(sample_size, 15, &fatbin));
 }
 
-static void expect_fault(const struct builder *builder, const char *fault) {
+static void expect_fault(const struct builder *builder, const char *fault)
+{
     size_t bytes;
     char why[200];
     char *ptx = read_first(builder->bytes, builder->count, &bytes, why);
@@ -159,7 +169,8 @@ static void expect_fault(const struct builder *builder, const char *fault) {
     assert_null(strchr(why, '\n'));
 }
 
-static void test_sizes_that_lie(void **state) {
+static void test_sizes_that_lie(void **state)
+{
     (void)state;
     static struct builder builder;
     struct fatbin fatbin;
@@ -191,7 +202,8 @@ static void test_sizes_that_lie(void **state) {
     assert_false(fatbin_next(&fatbin, &entry));
 }
 
-static bool lz4(const char *block, size_t bytes, size_t plain, const char *expected) {
+static bool lz4(const char *block, size_t bytes, size_t plain, const char *expected)
+{
     static struct builder builder;
     size_t done;
     char why[200];
@@ -208,21 +220,47 @@ static bool lz4(const char *block, size_t bytes, size_t plain, const char *expec
     return true;
 }
 
-static void test_lz4_blocks(void **state) {
+static void test_lz4_blocks(void **state)
+{
     (void)state;
-    assert_true(lz4("\x30" "abc", 4, 3, "abc"));
-    assert_true(lz4("\x10" "a\x01\x00\x10" "b", 6, 6, "aaaaab"));             /* overlapping match */
-    assert_true(lz4("\x2f" "ab\x02\x00\x02\x10" "c", 8, 24, "abababababababababababac"));
-    assert_false(lz4("\x10" "a\x00\x00\x10" "b", 6, 6, ""));                  /* distance 0 */
-    assert_false(lz4("\x10" "a\x02\x00\x10" "b", 6, 6, ""));                  /* before the beginning */
-    assert_false(lz4("\x10" "a\x01\x00\x10" "b", 6, 5, ""));                  /* longer than declared */
-    assert_false(lz4("\x10" "a\x01\x00\x10" "b", 6, 7, ""));                  /* shorter than declared */
-    assert_false(lz4("\xf0\xff\xff", 3, 600, ""));                            /* length breaks off */
-    assert_false(lz4("\x50" "abc", 4, 5, ""));                                /* literals break off */
-    assert_false(lz4("\x10" "a\x01", 3, 6, ""));                              /* distance breaks off */
+    assert_true(lz4("\x30"
+                    "abc",
+                    4, 3, "abc"));
+    assert_true(lz4("\x10"
+                    "a\x01\x00\x10"
+                    "b",
+                    6, 6, "aaaaab")); /* overlapping match */
+    assert_true(lz4("\x2f"
+                    "ab\x02\x00\x02\x10"
+                    "c",
+                    8, 24, "abababababababababababac"));
+    assert_false(lz4("\x10"
+                     "a\x00\x00\x10"
+                     "b",
+                     6, 6, "")); /* distance 0 */
+    assert_false(lz4("\x10"
+                     "a\x02\x00\x10"
+                     "b",
+                     6, 6, "")); /* before the beginning */
+    assert_false(lz4("\x10"
+                     "a\x01\x00\x10"
+                     "b",
+                     6, 5, "")); /* longer than declared */
+    assert_false(lz4("\x10"
+                     "a\x01\x00\x10"
+                     "b",
+                     6, 7, ""));                   /* shorter than declared */
+    assert_false(lz4("\xf0\xff\xff", 3, 600, "")); /* length breaks off */
+    assert_false(lz4("\x50"
+                     "abc",
+                     4, 5, "")); /* literals break off */
+    assert_false(lz4("\x10"
+                     "a\x01",
+                     3, 6, "")); /* distance breaks off */
 }
 
-static size_t read_all(const unsigned char *image, size_t known) {
+static size_t read_all(const unsigned char *image, size_t known)
+{
     struct fatbin fatbin;
     struct fatbin_entry entry;
     size_t texts = 0;
@@ -238,7 +276,8 @@ static size_t read_all(const unsigned char *image, size_t known) {
     return texts;
 }
 
-static void test_truncated(void **state) {
+static void test_truncated(void **state)
+{
     (void)state;
     const unsigned char *const samples[] = {sample_speed, sample_size};
     const size_t sizes[] = {sizeof sample_speed, sizeof sample_size};
@@ -252,7 +291,8 @@ static void test_truncated(void **state) {
     }
 }
 
-static void test_mutated(void **state) {
+static void test_mutated(void **state)
+{
     (void)state;
     const unsigned char *const samples[] = {sample_speed, sample_size};
     const size_t sizes[] = {sizeof sample_speed, sizeof sample_size};
@@ -278,14 +318,16 @@ struct visits {
     uint32_t targets[4];
 };
 
-static bool visit(void *self, const char *ptx, size_t bytes, uint32_t target) {
+static bool visit(void *self, const char *ptx, size_t bytes, uint32_t target)
+{
     struct visits *visits = self;
     assert_int_equal(strlen(ptx), bytes);
     visits->targets[visits->count++] = target;
     return visits->count < visits->most;
 }
 
-static void test_each_ptx(void **state) {
+static void test_each_ptx(void **state)
+{
     (void)state;
     static struct builder builder;
     struct visits visits = {.most = 4};
@@ -309,7 +351,8 @@ static void test_each_ptx(void **state) {
     assert_int_equal(image_each_ptx("\177ELF", 4, visit, &visits), 0);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_nvcc_writes), cmocka_unit_test(test_plain_and_compressed_agree),
         cmocka_unit_test(test_wrapper),          cmocka_unit_test(test_kinds_of_image),

@@ -1,6 +1,7 @@
 /* links: */
-/* Our device kernels (shim/kernels.cu) against plain C. The device part runs on the CPU device in $BUILD/device (BUILD: build
- * if unset); without it only the arithmetic that host and device share is tested, and the rest is skipped aloud. */
+/* Our device kernels (shim/kernels.cu) against plain C. The device part runs on the CPU device in $BUILD/device (BUILD:
+ * build if unset); without it only the arithmetic that host and device share is tested, and the rest is skipped aloud.
+ */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/kernels.h"
 #include <cuda.h>
@@ -13,10 +14,11 @@
 
 #include <cmocka.h>
 
-#define DRIVER_FUNCTIONS(F) \
-    F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuModuleLoadData) F(cuModuleGetFunction) \
-    F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuMemHostAlloc) \
-    F(cuMemFreeHost) F(cuLaunchKernel) F(cuCtxSynchronize)
+#define DRIVER_FUNCTIONS(F)                                                                                            \
+    F(cuInit)                                                                                                          \
+    F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuModuleLoadData) F(cuModuleGetFunction)           \
+        F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuMemHostAlloc)      \
+            F(cuMemFreeHost) F(cuLaunchKernel) F(cuCtxSynchronize)
 
 static struct {
     bool is_there;
@@ -34,7 +36,8 @@ struct sum {
     uint64_t halves[2];
 };
 
-static struct sum reference_fingerprint(const unsigned char *data, size_t bytes) {
+static struct sum reference_fingerprint(const unsigned char *data, size_t bytes)
+{
     struct sum sum = {{0, 0}};
     for (size_t at = 0, i = 0; at < bytes; at += 8, i++) {
         uint64_t word = 0;
@@ -44,27 +47,32 @@ static struct sum reference_fingerprint(const unsigned char *data, size_t bytes)
     return sum;
 }
 
-static bool same_sum(struct sum a, struct sum b) {
+static bool same_sum(struct sum a, struct sum b)
+{
     return a.halves[0] == b.halves[0] && a.halves[1] == b.halves[1];
 }
 
-static uint64_t next_random(uint64_t *random) {
+static uint64_t next_random(uint64_t *random)
+{
     *random = *random * 6364136223846793005u + 1442695040888963407u;
     return *random >> 24;
 }
 
-static void fill_random(unsigned char *data, size_t bytes, uint64_t seed) {
+static void fill_random(unsigned char *data, size_t bytes, uint64_t seed)
+{
     for (size_t i = 0; i < bytes; i++)
         data[i] = (unsigned char)next_random(&seed);
 }
 
-static void expect_different(unsigned char *data, size_t bytes, struct sum before) {
+static void expect_different(unsigned char *data, size_t bytes, struct sum before)
+{
     struct sum after = reference_fingerprint(data, bytes);
     assert_int_not_equal(after.halves[0], before.halves[0]);
     assert_int_not_equal(after.halves[1], before.halves[1]);
 }
 
-static void test_every_byte_shows(void **state) {
+static void test_every_byte_shows(void **state)
+{
     (void)state;
     unsigned char data[203];
     fill_random(data, sizeof data, 5);
@@ -80,7 +88,8 @@ static void test_every_byte_shows(void **state) {
     assert_true(same_sum(before, reference_fingerprint(data, sizeof data)));
 }
 
-static void swap_words(unsigned char *data, size_t a, size_t b) {
+static void swap_words(unsigned char *data, size_t a, size_t b)
+{
     unsigned char keep[8];
     memcpy(keep, data + 8 * a, 8);
     memcpy(data + 8 * a, data + 8 * b, 8);
@@ -88,7 +97,8 @@ static void swap_words(unsigned char *data, size_t a, size_t b) {
 }
 
 /* Permutations, shifted runs, and patterns in which a linear key would cancel. */
-static void test_positions_show(void **state) {
+static void test_positions_show(void **state)
+{
     (void)state;
     unsigned char data[8 * 64];
     fill_random(data, sizeof data, 9);
@@ -101,7 +111,8 @@ static void test_positions_show(void **state) {
         }
     }
     uint64_t symmetric[8] = {0, 1, 2, 0, 0, 2, 1, 0}, other[8] = {0, 2, 1, 0, 0, 1, 2, 0};
-    expect_different((unsigned char *)other, sizeof other, reference_fingerprint((unsigned char *)symmetric, sizeof symmetric));
+    expect_different((unsigned char *)other, sizeof other,
+                     reference_fingerprint((unsigned char *)symmetric, sizeof symmetric));
     uint64_t early[16] = {[2] = 7, [3] = 7}, late[16] = {[10] = 7, [11] = 7};
     expect_different((unsigned char *)late, sizeof late, reference_fingerprint((unsigned char *)early, sizeof early));
     float ones[32], twos[32];
@@ -113,12 +124,14 @@ static void test_positions_show(void **state) {
 }
 
 /* Low-entropy buffers, as activations after ReLU are: no two of many equal each other in either half. */
-static int compare_words(const void *left, const void *right) {
+static int compare_words(const void *left, const void *right)
+{
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
     return a < b ? -1 : a > b;
 }
 
-static void test_sparse_buffers_do_not_collide(void **state) {
+static void test_sparse_buffers_do_not_collide(void **state)
+{
     (void)state;
     enum { COUNT = 32 * 31 / 2 * 4 };
     static uint64_t halves[2][COUNT];
@@ -143,7 +156,8 @@ static void test_sparse_buffers_do_not_collide(void **state) {
     }
 }
 
-static void test_shapes_cover(void **state) {
+static void test_shapes_cover(void **state)
+{
     (void)state;
     static const uint64_t sizes[] = {0, 1, 7, 8, 4096, 8191, 8192, 8193, 131072, 131080, 1000003, (uint64_t)1 << 38};
     static const uint32_t processors[] = {1, 2, 8, 9, 132};
@@ -164,22 +178,26 @@ static void test_shapes_cover(void **state) {
 
 /* On the device */
 
-static bool load_device(void) {
+static bool load_device(void)
+{
     const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
     char path[4096];
     snprintf(path, sizeof path, "%s/device/libcuda.so.1", build);
-    void *library = dlopen(path[0] == '/' ? path : realpath(path, NULL), RTLD_NOW | RTLD_LOCAL);
-    if (!library || !realpath(path, NULL))
+    char *whole = realpath(path, NULL);
+    void *library = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
+    free(whole);
+    if (!library)
         return false;
-#define F(name) \
-    device.name = (__typeof__(device.name))dlsym(library, #name); \
+#define F(name)                                                                                                        \
+    device.name = (__typeof__(device.name))dlsym(library, #name);                                                      \
     assert_non_null(device.name);
     DRIVER_FUNCTIONS(F)
 #undef F
     return true;
 }
 
-static char *read_ptx(void) {
+static char *read_ptx(void)
+{
     const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
     char path[4096];
     snprintf(path, sizeof path, "%s/gen/kernels.ptx", build);
@@ -193,7 +211,8 @@ static char *read_ptx(void) {
     return text;
 }
 
-static int open_device(void **state) {
+static int open_device(void **state)
+{
     (void)state;
     static const char *const names[KERNELS_COUNT] = {
 #define K(name) [KERNELS_##name] = KERNELS_SYMBOL_PREFIX #name,
@@ -221,7 +240,8 @@ static int open_device(void **state) {
     return 0;
 }
 
-static CUdeviceptr put(const void *data, size_t bytes) {
+static CUdeviceptr put(const void *data, size_t bytes)
+{
     CUdeviceptr address;
     RUN(cuMemAlloc_v2(&address, bytes + 64));
     if (data)
@@ -231,12 +251,14 @@ static CUdeviceptr put(const void *data, size_t bytes) {
     return address;
 }
 
-static void get(void *data, CUdeviceptr address, size_t bytes) {
+static void get(void *data, CUdeviceptr address, size_t bytes)
+{
     RUN(cuCtxSynchronize());
     RUN(cuMemcpyDtoH_v2(data, address, bytes));
 }
 
-static void launch(int kernel, struct kernels_shape shape, void *arguments) {
+static void launch(int kernel, struct kernels_shape shape, void *arguments)
+{
     void *params[] = {arguments};
     RUN(cuLaunchKernel(device.kernels[kernel], shape.grid, 1, 1, shape.block, 1, 1, 0, NULL, params, NULL));
 }
@@ -248,7 +270,8 @@ static const size_t sizes[] = {0, 1, 7, 8, 9, 63, 4096, 8192, 8200, 65536, 13107
 #define SIZE_COUNT (sizeof sizes / sizeof *sizes)
 #define MOST_BYTES ((1 << 20) + 64)
 
-static void test_fingerprint_on_device(void **state) {
+static void test_fingerprint_on_device(void **state)
+{
     (void)state;
     if (!device.is_there)
         skip();
@@ -274,14 +297,16 @@ static void test_fingerprint_on_device(void **state) {
     RUN(cuMemFree_v2(slot));
 }
 
-static uint64_t reference_different(const unsigned char *left, const unsigned char *right, size_t bytes) {
+static uint64_t reference_different(const unsigned char *left, const unsigned char *right, size_t bytes)
+{
     uint64_t different = 0;
     for (size_t at = 0; at < bytes; at += 8)
         different += memcmp(left + at, right + at, bytes - at < 8 ? bytes - at : 8) != 0;
     return different;
 }
 
-static void test_compare_bytes_on_device(void **state) {
+static void test_compare_bytes_on_device(void **state)
+{
     (void)state;
     if (!device.is_there)
         skip();
@@ -298,8 +323,8 @@ static void test_compare_bytes_on_device(void **state) {
             for (int flips = 0; flips < form * 5; flips++)
                 right[next_random(&random) % (sizes[i] + 16)] ^= 1;
             struct kernels_shape shape = kernels_shape(sizes[i], forms[form & 1]);
-            struct kernels_compare_bytes arguments = {buffer + offset, (uint64_t)(uintptr_t)right + offset, sizes[i], result,
-                                                      shape.run_words};
+            struct kernels_compare_bytes arguments = {buffer + offset, (uint64_t)(uintptr_t)right + offset, sizes[i],
+                                                      result, shape.run_words};
             RUN(cuMemsetD8_v2(result, 0, 8));
             launch(shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs, shape, &arguments);
             get(&different, result, 8);
@@ -311,7 +336,8 @@ static void test_compare_bytes_on_device(void **state) {
     RUN(cuMemFreeHost(right));
 }
 
-static void test_scan_pointers_on_device(void **state) {
+static void test_scan_pointers_on_device(void **state)
+{
     (void)state;
     if (!device.is_there)
         skip();
@@ -330,8 +356,8 @@ static void test_scan_pointers_on_device(void **state) {
             }
             CUdeviceptr buffer = put(data, sizeof data), results = put(NULL, sizeof list + 8);
             struct kernels_shape shape = kernels_shape(sizeof data, forms[form]);
-            struct kernels_scan_pointers arguments = {buffer,   sizeof data, low, high, results + 8,
-                                                      CAPACITY, results,     shape.run_words};
+            struct kernels_scan_pointers arguments = {buffer,      sizeof data, low,     high,
+                                                      results + 8, CAPACITY,    results, shape.run_words};
             launch(shape.is_strided ? KERNELS_scan_pointers_strided : KERNELS_scan_pointers_runs, shape, &arguments);
             get(&found, results, 8);
             get(list, results + 8, sizeof list);
@@ -348,7 +374,8 @@ static void test_scan_pointers_on_device(void **state) {
     }
 }
 
-static void test_fill_pattern_on_device(void **state) {
+static void test_fill_pattern_on_device(void **state)
+{
     (void)state;
     if (!device.is_there)
         skip();
@@ -372,7 +399,8 @@ static void test_fill_pattern_on_device(void **state) {
     }
 }
 
-static void test_compare_fingerprints_on_device(void **state) {
+static void test_compare_fingerprints_on_device(void **state)
+{
     (void)state;
     if (!device.is_there)
         skip();
@@ -392,7 +420,8 @@ static void test_compare_fingerprints_on_device(void **state) {
         }
         if (wrong >= 0)
             actual[wrong][wrong % 2] ^= (uint64_t)1 << 63;
-        CUdeviceptr left = put(expected, sizeof expected), right = put(actual, sizeof actual), counts = put(times, sizeof times);
+        CUdeviceptr left = put(expected, sizeof expected), right = put(actual, sizeof actual),
+                    counts = put(times, sizeof times);
         struct kernels_compare_fingerprints arguments = {.expected = left,
                                                          .actual = right,
                                                          .times = counts,
@@ -416,7 +445,8 @@ static void test_compare_fingerprints_on_device(void **state) {
     RUN(cuMemFreeHost(report));
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte_shows),
         cmocka_unit_test(test_positions_show),

@@ -12,32 +12,37 @@
 struct program {
     struct period *period;
     uint64_t live, demand;
-    uint64_t changes;                     /* times that period_feed said the answer changed */
-    bool has_state;                       /* optimiser state is allocated */
+    uint64_t changes; /* times that period_feed said the answer changed */
+    bool has_state;   /* optimiser state is allocated */
 };
 
-static uint64_t live_word(uint64_t bytes) {
+static uint64_t live_word(uint64_t bytes)
+{
     return (bytes * 0x9e3779b97f4a7c15u ^ bytes >> 7) * 0xc2b2ae3d27d4eb4fu;
 }
 
-static void hold(struct program *program, uint64_t bytes) {
+static void hold(struct program *program, uint64_t bytes)
+{
     program->demand += bytes;
     program->live += live_word(bytes);
 }
 
-static void release(struct program *program, uint64_t bytes) {
+static void release(struct program *program, uint64_t bytes)
+{
     program->demand -= bytes;
     program->live -= live_word(bytes);
 }
 
-static void run(struct program *program, uint64_t signature) {
+static void run(struct program *program, uint64_t signature)
+{
     struct period_operation operation = {signature * 0x9e3779b97f4a7c15u, program->live, program->demand};
     program->changes += period_feed(program->period, &operation);
 }
 
 enum { INPUT = 1, FORWARD = 10, LOSS = 2, BACKWARD = 20, OPTIMISE = 3, EVALUATE = 40, FILL = 5, WARM = 60 };
 
-static void forward(struct program *program, int layers, uint64_t bytes, bool keeps) {
+static void forward(struct program *program, int layers, uint64_t bytes, bool keeps)
+{
     for (int i = 0; i < layers; i++) {
         hold(program, bytes);
         run(program, FORWARD + bytes);
@@ -50,7 +55,8 @@ static void forward(struct program *program, int layers, uint64_t bytes, bool ke
     }
 }
 
-static void backward(struct program *program, int layers, uint64_t bytes) {
+static void backward(struct program *program, int layers, uint64_t bytes)
+{
     hold(program, bytes); /* gradient of the activation */
     for (int i = 0; i < layers; i++) {
         hold(program, bytes);
@@ -62,7 +68,8 @@ static void backward(struct program *program, int layers, uint64_t bytes) {
     release(program, bytes);
 }
 
-static void optimise(struct program *program, int parameters, uint64_t state) {
+static void optimise(struct program *program, int parameters, uint64_t state)
+{
     if (state && !program->has_state) {
         for (int i = 0; i < parameters; i++) {
             hold(program, state);
@@ -74,7 +81,8 @@ static void optimise(struct program *program, int parameters, uint64_t state) {
         run(program, OPTIMISE);
 }
 
-static void train(struct program *program, int layers, uint64_t bytes, int parameters, uint64_t state) {
+static void train(struct program *program, int layers, uint64_t bytes, int parameters, uint64_t state)
+{
     hold(program, 64);
     run(program, INPUT);
     forward(program, layers, bytes, true);
@@ -85,11 +93,13 @@ static void train(struct program *program, int layers, uint64_t bytes, int param
     run(program, LOSS + 100); /* reads the loss */
 }
 
-static uint64_t train_length(int layers, int parameters) {
+static uint64_t train_length(int layers, int parameters)
+{
     return 1 + (uint64_t)layers * 3 + 1 + (uint64_t)layers * 2 + (uint64_t)parameters + 1;
 }
 
-static struct program begin(uint32_t most_entries) {
+static struct program begin(uint32_t most_entries)
+{
     struct program program = {.period = period_start(most_entries)};
     assert_non_null(program.period);
     hold(&program, 5000); /* weights */
@@ -98,7 +108,8 @@ static struct program begin(uint32_t most_entries) {
     return program;
 }
 
-static void assert_iteration(const struct program *program, uint64_t length, uint64_t first_boundary) {
+static void assert_iteration(const struct program *program, uint64_t length, uint64_t first_boundary)
+{
     struct period_answer answer = period_now(program->period);
     assert_int_equal(answer.length, length);
     assert_int_equal((answer.boundary - first_boundary) % length, 0);
@@ -106,7 +117,8 @@ static void assert_iteration(const struct program *program, uint64_t length, uin
     assert_true(answer.boundary < period_position(program->period));
 }
 
-static void test_plain_training(void **state) {
+static void test_plain_training(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t first = period_position(program.period);
@@ -122,7 +134,8 @@ static void test_plain_training(void **state) {
 }
 
 /* Optimiser state appears in the first iteration: the first two periods must not be taken as equal. */
-static void test_lazy_optimiser_state(void **state) {
+static void test_lazy_optimiser_state(void **state)
+{
     (void)state;
     struct program program = begin(0);
     train(&program, 20, 1000, 12, 300);
@@ -136,7 +149,8 @@ static void test_lazy_optimiser_state(void **state) {
     period_stop(program.period);
 }
 
-static void test_identical_layers_are_no_iteration(void **state) {
+static void test_identical_layers_are_no_iteration(void **state)
+{
     (void)state;
     struct program program = begin(0);
     forward(&program, 500, 1000, true);
@@ -145,7 +159,8 @@ static void test_identical_layers_are_no_iteration(void **state) {
     period_stop(program.period);
 }
 
-static void test_optimiser_loop_is_no_iteration(void **state) {
+static void test_optimiser_loop_is_no_iteration(void **state)
+{
     (void)state;
     struct program program = begin(0);
     train(&program, 20, 1000, 5000, 10);
@@ -158,7 +173,8 @@ static void test_optimiser_loop_is_no_iteration(void **state) {
     period_stop(program.period);
 }
 
-static void evaluate(struct program *program, int layers, uint64_t bytes) {
+static void evaluate(struct program *program, int layers, uint64_t bytes)
+{
     hold(program, 64);
     run(program, INPUT);
     forward(program, layers, bytes, false);
@@ -167,7 +183,8 @@ static void evaluate(struct program *program, int layers, uint64_t bytes) {
 }
 
 /* The group of iterations and evaluation is a true period as well; the shorter one is wanted. */
-static void test_evaluation_now_and_then(void **state) {
+static void test_evaluation_now_and_then(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t length = train_length(20, 12), found = 0;
@@ -187,7 +204,8 @@ static void test_evaluation_now_and_then(void **state) {
 }
 
 /* Evaluations at ever other distances: only the single iteration is a period. */
-static void test_evaluation_at_random(void **state) {
+static void test_evaluation_at_random(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t length = train_length(20, 12), found = 0, trained = 0;
@@ -206,7 +224,8 @@ static void test_evaluation_at_random(void **state) {
 }
 
 /* Training and evaluation by turns: only both together are a period. */
-static void test_evaluation_every_time(void **state) {
+static void test_evaluation_every_time(void **state)
+{
     (void)state;
     struct program program = begin(0);
     for (int i = 0; i < 5; i++) {
@@ -217,7 +236,8 @@ static void test_evaluation_every_time(void **state) {
     period_stop(program.period);
 }
 
-static void test_other_batch_now_and_then(void **state) {
+static void test_other_batch_now_and_then(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t length = train_length(20, 12), found = 0;
@@ -232,7 +252,8 @@ static void test_other_batch_now_and_then(void **state) {
 }
 
 /* A validation run before training: whatever it is taken for, the training iteration is found after it. */
-static void test_warm_up_and_validation_first(void **state) {
+static void test_warm_up_and_validation_first(void **state)
+{
     (void)state;
     struct program program = begin(0);
     for (int i = 0; i < 5; i++)
@@ -248,7 +269,8 @@ static void test_warm_up_and_validation_first(void **state) {
 }
 
 /* Gradients are accumulated over four micro-batches: either they or the whole step may be the period. */
-static void test_micro_batches(void **state) {
+static void test_micro_batches(void **state)
+{
     (void)state;
     struct program program = begin(0);
     hold(&program, 5000); /* gradients, held throughout */
@@ -273,7 +295,8 @@ static void test_micro_batches(void **state) {
 }
 
 /* Everything is allocated once: demand tells nothing, so the repetition must be long. */
-static void test_flat_demand(void **state) {
+static void test_flat_demand(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t length = 90;
@@ -286,7 +309,8 @@ static void test_flat_demand(void **state) {
     period_stop(program.period);
 }
 
-static void test_leaving_the_period(void **state) {
+static void test_leaving_the_period(void **state)
+{
     (void)state;
     struct program program = begin(0);
     for (int i = 0; i < 4; i++)
@@ -298,7 +322,8 @@ static void test_leaving_the_period(void **state) {
     period_stop(program.period);
 }
 
-static void test_rejected_period_is_not_proposed_again(void **state) {
+static void test_rejected_period_is_not_proposed_again(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t length = train_length(20, 12);
@@ -318,7 +343,8 @@ static void test_rejected_period_is_not_proposed_again(void **state) {
 }
 
 /* The boundary is the same whenever the search happens to succeed. */
-static void test_boundary_is_canonical(void **state) {
+static void test_boundary_is_canonical(void **state)
+{
     (void)state;
     struct program program = begin(0);
     uint64_t first = period_position(program.period), length = train_length(20, 12);
@@ -335,7 +361,8 @@ static void test_boundary_is_canonical(void **state) {
     period_stop(program.period);
 }
 
-static void test_bounded_history(void **state) {
+static void test_bounded_history(void **state)
+{
     (void)state;
     struct program program = begin(1000);
     uint64_t first = period_position(program.period), length = train_length(20, 12);
@@ -350,7 +377,8 @@ static void test_bounded_history(void **state) {
     period_stop(program.period);
 }
 
-static double seconds_for(int parameters, int iterations) {
+static double seconds_for(int parameters, int iterations)
+{
     struct timespec begin_time, end_time;
     struct program program = begin(0);
     clock_gettime(CLOCK_MONOTONIC, &begin_time);
@@ -365,7 +393,8 @@ static double seconds_for(int parameters, int iterations) {
 }
 
 /* The same number of operations in long and in short runs of equal ones takes about the same time. */
-static void test_long_runs_cost_no_more(void **state) {
+static void test_long_runs_cost_no_more(void **state)
+{
     (void)state;
     double in_short_runs = seconds_for(100, 2000), in_long_runs = seconds_for(100000, 4);
     print_message("per 400,000 operations: short runs %.3f s, long runs %.3f s\n", in_short_runs, in_long_runs);
@@ -373,7 +402,8 @@ static void test_long_runs_cost_no_more(void **state) {
 }
 
 /* Random sequences with planted repetitions: whatever is answered is a true repetition with equal live sets. */
-static void test_answers_are_true(void **state) {
+static void test_answers_are_true(void **state)
+{
     (void)state;
     enum { MOST = 20000 };
     struct period_operation *fed = calloc(MOST, sizeof *fed);
@@ -409,7 +439,8 @@ static void test_answers_are_true(void **state) {
     assert_true(answers > 100);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_training),
         cmocka_unit_test(test_lazy_optimiser_state),

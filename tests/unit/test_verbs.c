@@ -1,0 +1,203 @@
+/* links: trace/file.c trace/records.c */
+/* The verbs of the command line, as a user calls them: $BUILD/reprise-trace (BUILD: build if unset). */
+#include "trace/file.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/test_verbs.XXXXXX";
+static char chain[64], empty[64], svg[64], answer[65536];
+
+/* A chain of `layers` equal layers: forward makes one version each, backward reads it and the one below. */
+static void write_chain(struct trace_writer *writer, uint32_t layers, uint64_t bytes)
+{
+    uint32_t operations = 2 * layers;
+    trace_writer_iteration(writer, &(struct trace_iteration){.operation_count = operations,
+                                                             .allocation_count = layers,
+                                                             .version_count = layers,
+                                                             .stream_count = 1,
+                                                             .fixed_bytes = bytes,
+                                                             .demand_peak_bytes = (layers + 1) * bytes,
+                                                             .nanoseconds = operations * 1000});
+    for (uint32_t i = 0; i < layers; i++)
+        trace_writer_allocation(
+            writer,
+            &(struct trace_allocation){
+                .bytes = bytes, .footprint_bytes = bytes, .kind = TRACE_PLANNED, .born = i, .ends = operations - i});
+    for (uint32_t i = 0; i < layers; i++)
+        trace_writer_version(
+            writer, &(struct trace_version){
+                        .bytes = bytes, .allocation = i, .producer = i, .replaces = TRACE_NONE, .droppable_from = 0});
+    for (uint32_t i = 0; i < operations; i++) {
+        bool is_forward = i < layers;
+        uint32_t own = is_forward ? i : operations - 1 - i;
+        uint32_t reads[2] = {is_forward ? own - 1 : own, own - 1}, writes[1] = {own};
+        uint32_t read_count = is_forward ? own > 0 : 1 + (own > 0);
+        trace_writer_operation(
+            writer,
+            &(struct trace_operation){.nanoseconds = 1000,
+                                      .name = trace_writer_name(writer, is_forward ? "forward" : "backward"),
+                                      .replayable_until = is_forward ? operations : 0,
+                                      .read_count = read_count,
+                                      .write_count = is_forward},
+            reads, writes);
+    }
+}
+
+static int write_files(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(chain, sizeof chain, "%s/chain", folder);
+    snprintf(empty, sizeof empty, "%s/empty", folder);
+    snprintf(svg, sizeof svg, "%s/curve.svg", folder);
+    struct trace_writer *writer = trace_writer_open(chain);
+    trace_writer_run(writer, &(struct trace_run){.device_bytes = 1u << 30, .frame_bytes = 1 << 20});
+    write_chain(writer, 64, 1 << 20);
+    if (trace_writer_close(writer) != 0)
+        return -1;
+    writer = trace_writer_open(empty);
+    trace_writer_run(writer, &(struct trace_run){.device_bytes = 1u << 30});
+    return trace_writer_close(writer);
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    unlink(chain);
+    unlink(empty);
+    unlink(svg);
+    return rmdir(folder);
+}
+
+/* Runs the command with these arguments; everything it says is in `answer`. Returns its exit status. */
+static int run(const char *format, ...)
+{
+    char arguments[512], command[1024];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(arguments, sizeof arguments, format, values);
+    va_end(values);
+    const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
+    snprintf(command, sizeof command, "%s/reprise-trace %s 2>&1", build, arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t count = fread(answer, 1, sizeof answer - 1, pipe);
+    answer[count] = '\0';
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* One line on stderr that holds `part`, exit status 2. */
+static void expect_refusal(const char *part, const char *arguments)
+{
+    assert_int_equal(run("%s", arguments), 2);
+    assert_non_null(strstr(answer, part));
+    assert_int_equal(strncmp(answer, "reprise: ", 9), 0);
+    assert_ptr_equal(strchr(answer, '\n'), answer + strlen(answer) - 1);
+}
+
+static void test_bad_usage(void **state)
+{
+    char arguments[256];
+    (void)state;
+    expect_refusal("usage", "");
+    expect_refusal("frob", "frob");
+    expect_refusal("which file", "report");
+    expect_refusal("/no/such: No such file", "report /no/such");
+    expect_refusal("not a trace", "report Makefile");
+    expect_refusal("second one", "report a b");
+    expect_refusal("--html is not there yet", "report a --html b");
+    expect_refusal("--sqlite is not there yet", "report a --sqlite b");
+    expect_refusal("--perfetto is not there yet", "report a --perfetto b");
+    expect_refusal("no option --frob", "curve a --frob b");
+    expect_refusal("--svg needs a value", "curve a --svg");
+    snprintf(arguments, sizeof arguments, "plan %s", chain);
+    expect_refusal("--cap SIZE is needed", arguments);
+    snprintf(arguments, sizeof arguments, "plan %s --cap 7gigs", chain);
+    expect_refusal("7gigs is not a size", arguments);
+    snprintf(arguments, sizeof arguments, "plan %s --cap 1GiB", empty);
+    expect_refusal("no iteration", arguments);
+    snprintf(arguments, sizeof arguments, "curve %s --svg /no/such/folder/x.svg", chain);
+    assert_int_equal(run("%s", arguments), 2);
+    assert_non_null(strstr(answer, "could not be written"));
+}
+
+static void test_report(void **state)
+{
+    (void)state;
+    assert_int_equal(run("report %s", chain), 0);
+    assert_non_null(strstr(answer, "128 operations"));
+    assert_non_null(strstr(answer, "can be recomputed 64.0 MiB"));
+    assert_int_equal(run("report %s", empty), 0);
+    assert_non_null(strstr(answer, "No iteration"));
+}
+
+static double ratio_of_answer(void)
+{
+    const char *at = strstr(answer, "= ");
+    assert_non_null(at);
+    return strtod(at + 2, NULL);
+}
+
+static void test_plan(void **state)
+{
+    (void)state;
+    assert_int_equal(run("plan %s --cap 100MiB", chain), 0);
+    assert_true(ratio_of_answer() < 1.00001);
+    assert_non_null(strstr(answer, "Replays     0 of 128"));
+    assert_int_equal(run("plan %s --cap 20MiB", chain), 0);
+    double ratio = ratio_of_answer();
+    assert_true(ratio > 1.1 && ratio <= 1.5); /* one more forward pass at most, and more than none */
+    assert_null(strstr(answer, "Replays     0 of"));
+    assert_non_null(strstr(answer, "(without a plan 65.0 MiB)"));
+    assert_int_equal(run("plan %s --cap 2MiB", chain), 1);
+    assert_non_null(strstr(answer, "no plan under this cap; the smallest that would do is"));
+}
+
+static void test_curve(void **state)
+{
+    (void)state;
+    assert_int_equal(run("curve %s --svg %s", chain, svg), 0);
+    double last = 1e9;
+    int points = 0;
+    for (char *line = strtok(answer, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *percent = strstr(line, "% ");
+        if (!percent)
+            continue;
+        double ratio = strtod(percent + 1, NULL);
+        assert_true(ratio <= last && ratio >= 1); /* more memory never costs more time */
+        last = ratio;
+        points++;
+    }
+    assert_true(points > 10);
+    assert_true(last < 1.00001);
+    FILE *file = fopen(svg, "r");
+    assert_non_null(file);
+    size_t count = fread(answer, 1, sizeof answer - 1, file);
+    fclose(file);
+    answer[count] = '\0';
+    assert_int_equal(strncmp(answer, "<svg ", 5), 0);
+    assert_non_null(strstr(answer, "<polyline"));
+    assert_non_null(strstr(answer, "</svg>"));
+    assert_null(strstr(answer, "nan"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_usage),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_curve),
+    };
+    return cmocka_run_group_tests(tests, write_files, remove_files);
+}

@@ -1,0 +1,270 @@
+#include "trace/report.h"
+#include "trace/lifetime.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_SHOWN    12
+#define CURVE_COLUMNS 72
+#define CURVE_ROWS    10
+#define NAME_WIDTH    44
+
+const char *report_size(uint64_t bytes, char *buffer)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes;
+    unsigned unit = 0;
+    while (size >= 1024 && unit < 4) {
+        size /= 1024;
+        unit++;
+    }
+    snprintf(buffer, 16, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+    return buffer;
+}
+
+void report_plain_name(const char *mangled, char *out, size_t bytes)
+{
+    size_t used = 0;
+    const char *at = mangled;
+    if (strncmp(at, "_Z", 2) == 0)
+        at += at[2] == 'N' ? 3 : 2;
+    while (isdigit((unsigned char)*at)) {
+        char *end;
+        unsigned long length = strtoul(at, &end, 10);
+        if (length == 0 || length > strlen(end))
+            break;
+        int put = snprintf(out + used, bytes - used, "%s%.*s", used ? "::" : "", (int)length, end);
+        used = used + (size_t)put < bytes ? used + (size_t)put : bytes - 1;
+        at = end + length;
+    }
+    if (used == 0)
+        snprintf(out, bytes, "%s", mangled);
+}
+
+/* Rows of a table: things of one name added up. */
+
+struct row {
+    uint32_t name;
+    uint64_t count, bytes, nanoseconds, bad_count;
+};
+
+struct table {
+    struct row *rows; /* one per name of the trace */
+    uint32_t count;
+};
+
+static int by_time(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    if (a->nanoseconds != b->nanoseconds)
+        return a->nanoseconds < b->nanoseconds ? 1 : -1;
+    return a->count != b->count ? (a->count < b->count ? 1 : -1) : (a->name > b->name) - (a->name < b->name);
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    const struct row *a = left, *b = right;
+    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : by_time(left, right);
+}
+
+static bool table_begin(struct table *table, const struct trace *trace)
+{
+    *table = (struct table){.rows = calloc(trace->name_count, sizeof *table->rows), .count = trace->name_count};
+    for (uint32_t i = 0; table->rows && i < table->count; i++)
+        table->rows[i].name = i;
+    return table->rows != NULL;
+}
+
+static void write_name(FILE *out, const struct trace *trace, uint32_t name)
+{
+    char plain[NAME_WIDTH + 1];
+    report_plain_name(name ? trace->names[name] : "?", plain, sizeof plain);
+    fprintf(out, "  %-*s", NAME_WIDTH, plain);
+}
+
+/* The memory over the iteration: one column per slice of it, its highest demand. */
+static void write_curve(FILE *out, const struct lifetime *lifetime)
+{
+    uint64_t columns[CURVE_COLUMNS] = {0};
+    uint32_t count = lifetime->position_count;
+    uint64_t peak = count ? lifetime->demand[lifetime->peak_position] : 0;
+    char size[16];
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *column = &columns[(uint64_t)i * CURVE_COLUMNS / count];
+        if (lifetime->demand[i] > *column)
+            *column = lifetime->demand[i];
+    }
+    fprintf(out, "\nMemory held over the iteration (operations left to right)\n");
+    for (int row = CURVE_ROWS; row > 0 && peak; row--) {
+        fprintf(out, "  %10s |",
+                row == CURVE_ROWS || row == CURVE_ROWS / 2 ? report_size(peak / CURVE_ROWS * (uint64_t)row, size) : "");
+        for (int column = 0; column < CURVE_COLUMNS; column++) {
+            bool is_filled = columns[column] > 0 && (double)columns[column] * CURVE_ROWS >= (double)peak * (row - 0.5);
+            /* a slice without operations repeats its neighbour */
+            if (columns[column] == 0 && column > 0) {
+                columns[column] = columns[column - 1];
+                column--;
+                continue;
+            }
+            fputc(is_filled ? '#' : ' ', out);
+        }
+        fputc('\n', out);
+    }
+    fprintf(out, "  %10s +", "");
+    for (int column = 0; column < CURVE_COLUMNS; column++)
+        fputc('-', out);
+    fputc('\n', out);
+}
+
+static void write_head(FILE *out, const struct trace *trace, const struct trace_recorded *recorded,
+                       const struct lifetime *lifetime)
+{
+    const struct trace_iteration *head = &recorded->head;
+    char size[16];
+    fprintf(out, "Program     %s\n", trace->run.program ? trace->names[trace->run.program] : "?");
+    fprintf(out, "Device      %s", trace->run.device ? trace->names[trace->run.device] : "?");
+    fprintf(out, ", %s\n", report_size(trace->run.device_bytes, size));
+    fprintf(out, "Cap         %s\n", trace->run.cap_bytes ? report_size(trace->run.cap_bytes, size) : "none");
+    fprintf(out, "Iteration   number %llu of %u recorded: %u operations on %u streams, %.3f ms\n",
+            (unsigned long long)head->index, trace->iteration_count, head->operation_count, head->stream_count,
+            (double)head->nanoseconds / 1e6);
+    fprintf(out, "Memory      peak %s", report_size(head->demand_peak_bytes, size));
+    fprintf(out, ", held throughout %s\n", report_size(head->fixed_bytes, size));
+    if (lifetime->position_count) {
+        char plain[NAME_WIDTH + 1];
+        report_plain_name(trace->names[recorded->operations[lifetime->peak_position].name], plain, sizeof plain);
+        fprintf(out, "Peak at     operation %u of %u: %s\n", lifetime->peak_position, lifetime->position_count, plain);
+    }
+}
+
+static bool write_kernels(FILE *out, const struct trace *trace, const struct trace_recorded *recorded)
+{
+    struct table table;
+    uint64_t total = 0;
+    if (!table_begin(&table, trace))
+        return false;
+    for (uint32_t i = 0; i < recorded->head.operation_count; i++) {
+        const struct trace_operation *operation = &recorded->operations[i];
+        struct row *row = &table.rows[operation->name];
+        row->count++;
+        row->nanoseconds += operation->nanoseconds;
+        row->bad_count += operation->replayable_until == 0;
+        total += operation->nanoseconds;
+    }
+    qsort(table.rows, table.count, sizeof *table.rows, by_time);
+    fprintf(out, "\nOperations by time\n  %-*s %8s %11s %7s  %s\n", NAME_WIDTH, "name", "runs", "time", "share",
+            "not replayable");
+    for (uint32_t i = 0; i < table.count && i < ROWS_SHOWN && table.rows[i].count; i++) {
+        const struct row *row = &table.rows[i];
+        write_name(out, trace, row->name);
+        fprintf(out, " %8llu %8.3f ms %6.1f%%  ", (unsigned long long)row->count, (double)row->nanoseconds / 1e6,
+                total ? 100.0 * (double)row->nanoseconds / (double)total : 0);
+        if (row->bad_count)
+            fprintf(out, "%llu", (unsigned long long)row->bad_count);
+        fputc('\n', out);
+    }
+    free(table.rows);
+    return true;
+}
+
+static const char *verdict(const struct trace_recorded *recorded, const struct trace_version *version)
+{
+    bool is_replayable =
+        version->producer != TRACE_NONE && recorded->operations[version->producer].replayable_until != 0;
+    if (version->droppable_from != TRACE_NONE && is_replayable)
+        return "recompute";
+    return version->is_swappable ? "swap" : "hold";
+}
+
+/* What lies in memory at the peak, by the operation that made it. */
+static bool write_held(FILE *out, const struct trace *trace, const struct trace_recorded *recorded,
+                       const struct lifetime *lifetime)
+{
+    static const char *const verdicts[] = {"recompute", "swap", "hold"};
+    uint64_t by_verdict[3] = {0};
+    struct table table;
+    char size[16];
+    if (!table_begin(&table, trace))
+        return false;
+    for (uint32_t v = 0; v < recorded->head.version_count; v++) {
+        const struct trace_version *version = &recorded->versions[v];
+        if (!lifetime_holds(recorded, lifetime, v, lifetime->peak_position))
+            continue;
+        for (int i = 0; i < 3; i++)
+            if (strcmp(verdict(recorded, version), verdicts[i]) == 0)
+                by_verdict[i] += version->bytes;
+        struct row *row =
+            &table.rows[version->producer == TRACE_NONE ? 0 : recorded->operations[version->producer].name];
+        row->count++;
+        row->bytes += version->bytes;
+        row->nanoseconds += lifetime->ends[v] - (version->producer == TRACE_NONE ? 0 : version->producer);
+    }
+    fprintf(out, "\nAt the peak: can be recomputed %s", report_size(by_verdict[0], size));
+    fprintf(out, ", swapped only %s", report_size(by_verdict[1], size));
+    fprintf(out, ", must be held %s", report_size(by_verdict[2], size));
+    fprintf(out, ", throughout %s\n", report_size(recorded->head.fixed_bytes, size));
+    qsort(table.rows, table.count, sizeof *table.rows, by_bytes);
+    fprintf(out, "\nMade by, among what is held at the peak\n  %-*s %8s %11s  %s\n", NAME_WIDTH, "name", "pieces",
+            "bytes", "mean life (operations)");
+    for (uint32_t i = 0; i < table.count && i < ROWS_SHOWN && table.rows[i].count; i++) {
+        const struct row *row = &table.rows[i];
+        write_name(out, trace, row->name);
+        fprintf(out, " %8llu %11s  %.0f\n", (unsigned long long)row->count, report_size(row->bytes, size),
+                (double)row->nanoseconds / (double)row->count);
+    }
+    free(table.rows);
+    return true;
+}
+
+/* Why operations are not replayed and allocations not planned. */
+static bool write_reasons(FILE *out, const struct trace *trace, const struct trace_recorded *recorded)
+{
+    struct table table;
+    char size[16];
+    if (!table_begin(&table, trace))
+        return false;
+    for (uint32_t i = 0; i < recorded->head.operation_count; i++)
+        table.rows[recorded->operations[i].reason].count += recorded->operations[i].reason != 0;
+    for (uint32_t i = 0; i < recorded->head.allocation_count; i++) {
+        const struct trace_allocation *allocation = &recorded->allocations[i];
+        table.rows[allocation->reason].bad_count += allocation->reason != 0;
+        table.rows[allocation->reason].bytes += allocation->reason ? allocation->footprint_bytes : 0;
+    }
+    qsort(table.rows, table.count, sizeof *table.rows, by_bytes);
+    bool has_any = false;
+    for (uint32_t i = 0; i < table.count; i++) {
+        const struct row *row = &table.rows[i];
+        if (!row->count && !row->bad_count)
+            continue;
+        if (!has_any)
+            fprintf(out, "\nWhat cannot be recomputed, and why\n");
+        has_any = true;
+        fprintf(out, "  %s:", trace->names[row->name]);
+        if (row->count)
+            fprintf(out, " %llu operations", (unsigned long long)row->count);
+        if (row->bad_count)
+            fprintf(out, "%s %llu allocations, %s", row->count ? "," : "", (unsigned long long)row->bad_count,
+                    report_size(row->bytes, size));
+        fputc('\n', out);
+    }
+    free(table.rows);
+    return true;
+}
+
+bool report_write(FILE *out, const struct trace *trace)
+{
+    if (trace->iteration_count == 0) {
+        fprintf(out, "No iteration was recorded: the program ended, or changed, before one had repeated.\n");
+        return true;
+    }
+    const struct trace_recorded *recorded = &trace->iterations[trace->iteration_count - 1];
+    struct lifetime lifetime;
+    if (!lifetime_make(recorded, &lifetime))
+        return false;
+    write_head(out, trace, recorded, &lifetime);
+    write_curve(out, &lifetime);
+    bool is_whole = write_held(out, trace, recorded, &lifetime) && write_kernels(out, trace, recorded) &&
+                    write_reasons(out, trace, recorded);
+    lifetime_release(&lifetime);
+    return is_whole;
+}
