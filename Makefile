@@ -34,7 +34,7 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIBRARY_OBJECTS = $(call object,$(SHIM_SOURCES) $(TRACE_SOURCES) $(POLICY_SOURCES)) \
                   $(if $(wildcard shim/kernels.cu),$(BUILD)/obj/gen/kernels_ptx.o)
 
-.PHONY: help all library trace demo check check-gpu lint bench install clean unit doors setup print-nvcc
+.PHONY: help all library trace demo check check-gpu lint format bench install clean unit doors setup print-cuda-home
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -66,9 +66,11 @@ $(BUILD)/obj/policy/%.o: policy/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -c $< -o $@
 
-$(BUILD)/gen/kernels.ptx: shim/kernels.cu
+# The version is lowered so that older drivers take it: nothing newer is used.
+$(BUILD)/gen/kernels.ptx: shim/kernels.cu shim/kernels.h
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -ptx -arch=compute_75 -I. $< -o $@
+	@sed -i 's/^\.version .*/.version 6.4/' $@
 
 # PTX ends in a zero byte, as cuModuleLoadData wants it.
 $(BUILD)/gen/kernels_ptx.c: $(BUILD)/gen/kernels.ptx
@@ -80,7 +82,7 @@ $(BUILD)/obj/gen/kernels_ptx.o: $(BUILD)/gen/kernels_ptx.c
 	$(COMPILE) $(SHIM_FLAGS) -c $< -o $@
 
 LIBRARY_LINK = -shared -Wl,-soname,libreprise.so -Wl,--version-script=shim/exports.map -Wl,-z,defs -Wl,-z,nodelete \
-               -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed
+               -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed -Wl,--exclude-libs,ALL
 LIBRARY_LIBS = -lunwind -ldl -lm -l:libzstd.a
 
 $(BUILD)/libreprise.so: $(LIBRARY_OBJECTS) shim/exports.map
@@ -139,8 +141,12 @@ check-gpu: ## the end-to-end programs on a real driver
 	@$(MAKE) --no-print-directory -s all
 	@BUILD=$(BUILD) scripts/check --gpu
 
-lint: ## format, layout, sizes, clang-tidy, shell
-	@scripts/lint
+lint: $(BUILD)/gen/hooks_by_name.def ## format, arrows between folders, sizes, clang-tidy, shell
+	@scripts/lint --tidy
+
+format: ## clang-format all C files
+	@clang-format -i $$(find shim trace policy tests -name '*.[ch]' -not -path 'tests/unit/samples/*' \
+	    -not -name fatbin_samples.h)
 
 bench: ## overheads against the do-nothing twin, plan quality
 	@$(MAKE) --no-print-directory -s all doors
@@ -158,7 +164,7 @@ clean: ## remove what was built (the installed toolkit stays)
 	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/unit $(BUILD)/device $(BUILD)/apps $(BUILD)/doors $(BUILD)/san-* \
 	    $(BUILD)/*.so $(BUILD)/reprise-*
 
-print-nvcc:
-	@echo $(NVCC)
+print-cuda-home:
+	@echo $(CUDA_HOME)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

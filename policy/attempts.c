@@ -1,8 +1,10 @@
-#include "policy/moment.h"
 #include "policy/simulate.h"
 #include "policy/strategy.h"
 #include "policy/tidy.h"
 #include <string.h>
+
+/* Late is better than nothing: without any plan, the search goes on for LATE times what was allowed. */
+enum { TIDY_STEPS = 16, LATE = 4 };
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
 {
@@ -44,16 +46,18 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
         return false;
     settings.cap = s->request->cap;
     settings.small_bytes = s->request->small_bytes;
-    settings.deadline = has_plan ? s->request->deadline : 0; /* late is better than nothing */
+    settings.effort = s->request->effort;
+    settings.must_finish = !has_plan && s->request->effort->steps < LATE * s->request->effort->allowed;
     /* tidying removes some replays, hence the allowance */
     settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
     if (!s->request->may_swap)
         settings.swap_weight = -1;
     enum forward_result result = forward_plan(s->graph, &settings, &items, &replay_ns);
     s->out_of_memory |= result == FORWARD_NO_MEMORY;
-    s->is_late |= now_nanoseconds() > s->request->deadline;
+    s->is_late |= effort_is_spent(s->request->effort);
     if (result != FORWARD_DONE)
         return false;
+    s->request->effort->steps += (uint64_t)items.count * TIDY_STEPS;
     if (!tidy_plan(s->graph, s->request->cap, &items) ||
         simulate_plan(s->graph, items.items, items.count, s->request->cap, &found, NULL) != SIMULATION_DONE ||
         found.added_nanoseconds >= s->best_ns) {

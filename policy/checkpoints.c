@@ -22,7 +22,7 @@ static bool try_settings(struct checkpoints *c, double beta, double omega, bool 
                                                               .omega = omega, .flat_hold = is_flat, .swap_weight = 1});
 }
 
-static bool try_segments(struct checkpoints *c)
+static void price_segments(struct checkpoints *c)
 {
     const struct cut *cut = c->search.request->cut;
     segments_mark_crossing(c->graph, c->search.request->pivot, c->segment_of, c->is_crossing);
@@ -32,9 +32,47 @@ static bool try_segments(struct checkpoints *c)
         if (c->is_crossing[v] && c->hold[v] <= 0)
             c->hold[v] = cut->price;
     }
-    bool is_better = try_settings(c, 0.5, 0.5, false);
-    is_better |= try_settings(c, 1, 0.1, false);
-    return is_better;
+}
+
+static bool try_count(struct checkpoints *c, uint32_t count)
+{
+    uint32_t pivot = c->search.request->pivot;
+    if (count < 2)
+        return false;
+    segments_by_count(c->graph, pivot, count, c->segment_of);
+    price_segments(c);
+    bool is_better = try_settings(c, 1, 0.1, false);
+    if (!c->search.request->is_thorough)
+        return is_better;
+    is_better |= try_settings(c, 0.5, 0.5, false);
+    is_better |= try_settings(c, 1, 0.5, true);
+    segments_by_time(c->graph, pivot, count, c->segment_of);
+    price_segments(c);
+    return try_settings(c, 1, 0.1, false) || is_better;
+}
+
+/* Numbers of segments in geometric steps; stops when more no longer help. Returns the best. */
+static uint32_t search_counts(struct checkpoints *c, uint32_t most)
+{
+    uint32_t best = 0, worse = 0;
+    for (uint32_t count = 4; count <= most && worse < (best ? 2u : 6u) && !c->search.out_of_memory; count *= 2) {
+        if (try_count(c, count)) {
+            best = count;
+            worse = 0;
+        } else {
+            worse++;
+        }
+    }
+    return best;
+}
+
+static void refine_count(struct checkpoints *c, uint32_t around)
+{
+    for (double factor = 1.41; factor > 1.05; factor = 1 + (factor - 1) / 2) {
+        uint32_t more = (uint32_t)(around * factor), fewer = (uint32_t)(around / factor), best = around;
+        best = try_count(c, more) ? more : best;
+        around = try_count(c, fewer) ? fewer : best;
+    }
 }
 
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
@@ -48,13 +86,10 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     c.hold = malloc(versions * sizeof *c.hold);
     c.weight = malloc(versions * sizeof *c.weight);
     c.search.out_of_memory = !c.segment_of || !c.is_crossing || !c.hold || !c.weight;
-    uint32_t count = request->cut ? segments_droppable_count(graph, request->pivot) : 0, previous = 0;
-    for (double k = 4; k <= count && !c.search.out_of_memory; k *= 1.5) {
-        if ((uint32_t)k == previous)
-            continue;
-        previous = (uint32_t)k;
-        segments_by_count(graph, request->pivot, previous, c.segment_of);
-        try_segments(&c);
+    if (request->cut && !c.search.out_of_memory) {
+        uint32_t best = search_counts(&c, segments_droppable_count(graph, request->pivot));
+        if (best)
+            refine_count(&c, best);
     }
     free(c.segment_of);
     free(c.is_crossing);

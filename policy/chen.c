@@ -58,6 +58,8 @@ static enum strategy_result make_segments(const struct graph *graph, const struc
                                           struct item_list *out)
 {
     struct chen c;
+    if (!request->is_thorough)
+        return STRATEGY_NOTHING;
     bool has_begun = chen_begin(&c, graph, request);
     uint32_t count = has_begun ? segments_droppable_count(graph, request->pivot) : 0, previous = 0;
     for (double k = 2; k <= count; k *= 1.3) {
@@ -74,6 +76,8 @@ static enum strategy_result make_budget(const struct graph *graph, const struct 
                                         struct item_list *out)
 {
     struct chen c;
+    if (!request->is_thorough)
+        return STRATEGY_NOTHING;
     bool has_begun = chen_begin(&c, graph, request);
     double bytes = has_begun ? (double)segments_droppable_bytes(graph, request->pivot) : 0, best = 0;
     for (double budget = bytes / 2; budget > bytes / 4096 && budget >= 1; budget /= 1.5) {

@@ -1,10 +1,9 @@
 #include "policy/forward.h"
-#include "policy/moment.h"
 #include "policy/pressure.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS_PER_OPERATION = 64, ITEMS_ALWAYS = 20000, DEADLINE_STRIDE = 64 };
+enum { ITEMS_PER_OPERATION = 32, ITEMS_ALWAYS = 20000, EFFORT_STRIDE = 64 };
 
 static bool begin(struct forward *f, const struct graph *g, const struct forward_settings *settings)
 {
@@ -178,6 +177,7 @@ static bool fetch(struct forward *f, uint32_t v)
 static enum forward_result work_down(struct forward *f, uint32_t floor)
 {
     while (f->frame_count > floor) {
+        f->settings->effort->steps += 5;
         struct frame *top = &f->frames[f->frame_count - 1];
         uint32_t missing = next_missing(f, top);
         if (missing == POLICY_NONE) {
@@ -220,7 +220,7 @@ static enum forward_result walk_iteration(struct forward *f)
     for (uint32_t v = 0; v < p->version_count; v++)
         pressure_offer(f, v);
     for (uint32_t o = 0; o < p->operation_count; o++) {
-        if (f->settings->deadline && o % DEADLINE_STRIDE == 0 && now_nanoseconds() > f->settings->deadline)
+        if (!f->settings->must_finish && o % EFFORT_STRIDE == 0 && effort_is_spent(f->settings->effort))
             return FORWARD_GAVE_UP;
         if (!push_frame(f, o))
             return FORWARD_NO_MEMORY;

@@ -7,6 +7,7 @@
  * the version is needed next, needs of its dropped descendants included.
  */
 #pragma once
+#include "policy/effort.h"
 #include "policy/items.h"
 #include "policy/residency.h"
 
@@ -21,13 +22,14 @@ struct forward_settings {
     double swap_weight;        /* share of a transfer's time that counts as its cost; < 0: never swap */
     uint64_t small_bytes;      /* versions up to this size are dropped only when nothing else is left */
     uint64_t give_up_ns;       /* replayed time at which the attempt is worthless */
-    uint64_t deadline;         /* now_nanoseconds() at which to stop; 0 = none */
+    struct effort *effort;     /* spent here */
+    bool must_finish;          /* goes on when the effort is spent */
 };
 
 enum forward_result {
     FORWARD_DONE,
     FORWARD_STUCK,             /* the cap cannot be held with these settings */
-    FORWARD_GAVE_UP,           /* give_up_ns passed, deadline passed, or replaying without end */
+    FORWARD_GAVE_UP,           /* give_up_ns passed, effort spent, or replaying without end */
     FORWARD_NO_MEMORY
 };
 

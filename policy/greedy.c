@@ -9,7 +9,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     } settings[] = {{1, 0.5}, {0.5, 0.5}, {1, 1}, {0.5, 1}, {1, 0.1}, {0.5, 0.1}, {2, 0.5}, {0, 0.5}};
     struct attempt_search search;
     attempts_begin(&search, graph, request);
-    for (size_t k = 0; k < sizeof settings / sizeof settings[0]; k++)
+    size_t quick = 2, from = request->is_thorough ? quick : 0;
+    for (size_t k = from; k < (request->is_thorough ? sizeof settings / sizeof settings[0] : quick); k++)
         attempts_try(&search, (struct forward_settings){.beta = settings[k].beta, .omega = settings[k].omega,
                                                         .swap_weight = k % 2 ? 0.3 : 1});
     return attempts_end(&search, out);

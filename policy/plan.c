@@ -1,6 +1,5 @@
 #include "policy/plan.h"
 #include "policy/check.h"
-#include "policy/moment.h"
 #include "policy/strategy.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +10,8 @@ static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 3000000
 
 static const struct strategy *const strategies[] = {
     &strategy_greedy,
-    &strategy_portfolio,
     &strategy_checkpoints,
+    &strategy_portfolio,
     &strategy_chen_budget,
     &strategy_chen_segments,
     &strategy_refine,
@@ -42,7 +41,8 @@ static uint64_t small_bytes_under(const struct policy_problem *p, uint64_t cap)
     uint64_t room = cap > p->fixed_bytes ? (cap - p->fixed_bytes) / 200 : 0;
     for (uint32_t k = 0; k < p->version_count && sum + bytes[k] <= room; k++) {
         sum += bytes[k];
-        small = bytes[k];
+        if (k + 1 == p->version_count || bytes[k + 1] > bytes[k])
+            small = bytes[k]; /* only where all of this size fit */
     }
     free(bytes);
     return small;
@@ -65,11 +65,12 @@ static enum strategy_result run_strategy(const struct strategy *strategy, const 
     return result;
 }
 
-static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options, uint64_t cap)
+static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options, uint64_t cap,
+                                           struct effort *effort)
 {
-    uint64_t length = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
+    *effort = effort_of(options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS);
     struct strategy_request request = {.cap = cap, .may_swap = options->may_swap, .give_up_ns = UINT64_MAX,
-                                       .deadline = now_nanoseconds() + length,
+                                       .effort = effort,
                                        .small_bytes = small_bytes_under(graph->problem, cap)};
     graph_undropped_peak(graph, &request.pivot);
     return request;
@@ -78,12 +79,15 @@ static struct strategy_request request_for(const struct graph *graph, const stru
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
-    for (size_t k = 0; k < sizeof strategies / sizeof strategies[0]; k++) {
-        if (options->only_strategy && strcmp(options->only_strategy, strategies[k]->name) != 0)
+    const size_t count = sizeof strategies / sizeof strategies[0];
+    for (size_t k = 0; k < 2 * count; k++) {
+        const struct strategy *strategy = strategies[k % count];
+        request->is_thorough = k >= count;
+        if (options->only_strategy && strcmp(options->only_strategy, strategy->name) != 0)
             continue;
-        if (run_strategy(strategies[k], graph, request, best) == STRATEGY_NO_MEMORY)
+        if (run_strategy(strategy, graph, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
-        if (best->items.items && (request->give_up_ns == 0 || now_nanoseconds() > request->deadline))
+        if (best->items.items && (request->give_up_ns == 0 || effort_is_spent(request->effort)))
             break;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;
@@ -93,7 +97,8 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
 static bool is_easy(const struct graph *graph, const struct policy_options *options, uint64_t cap)
 {
     struct best best = {0};
-    struct strategy_request request = request_for(graph, options, cap);
+    struct effort effort;
+    struct strategy_request request = request_for(graph, options, cap, &effort);
     request.any_will_do = true;
     run_strategy(strategies[0], graph, &request, &best);
     bool is_found = best.items.items;
@@ -147,7 +152,8 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
 {
     struct best best = {0};
     struct cut cut = {0};
-    struct strategy_request request = request_for(graph, options, options->cap_bytes);
+    struct effort effort;
+    struct strategy_request request = request_for(graph, options, options->cap_bytes, &effort);
     bool is_under_pressure = graph->problem->operation_count && graph_undropped_peak(graph, NULL) > options->cap_bytes;
     if (is_under_pressure && !cut_solve(graph, request.pivot, options->cap_bytes, &cut))
         return POLICY_NO_MEMORY;

@@ -11,15 +11,16 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
         double boost, beta, omega;
         bool is_flat;
     } settings[] = {
-        {4, 0.5, 0.5, false}, {1, 0.5, 0.5, false}, {4, 1, 0.5, false}, {1, 1, 0.5, false}, {4, 1, 0.5, true},
-        {1, 1, 0.5, true},    {4, 0.5, 0.1, false}, {1, 0.5, 0.1, false}, {4, 1, 0.1, false}, {4, 0.5, 1, false},
-        {4, 1, 1, false},     {16, 0.5, 0.5, false}, {4, 0.25, 0.5, false}, {4, 0.25, 0.1, false}, {16, 1, 0.1, true},
+        {4, 1, 0.5, true},    {4, 0.5, 0.5, false}, {1, 0.5, 0.1, true},   {4, 1, 0.1, false},   {1, 1, 0.5, true},
+        {4, 0.5, 0.1, false}, {1, 0.5, 0.5, false}, {4, 1, 0.5, false},    {1, 1, 0.5, false},   {1, 0.5, 0.1, false},
+        {4, 0.5, 1, false},   {4, 1, 1, false},     {16, 0.5, 0.5, false}, {4, 0.25, 0.5, false}, {16, 1, 0.1, true},
     };
+    const size_t quick = 4, count = request->is_thorough ? sizeof settings / sizeof settings[0] : quick;
     struct attempt_search search;
     double *hold = malloc(sizeof *hold * ((size_t)graph->problem->version_count + 1));
     attempts_begin(&search, graph, request);
     search.out_of_memory = !hold;
-    for (size_t k = 0; hold && request->cut && k < sizeof settings / sizeof settings[0]; k++) {
+    for (size_t k = request->is_thorough ? quick : 0; hold && request->cut && k < count; k++) {
         price_versions(graph, request->cut, settings[k].boost, hold);
         attempts_try(&search, (struct forward_settings){.hold = hold, .pivot = request->pivot,
                                                         .flat_hold = settings[k].is_flat, .beta = settings[k].beta,

@@ -91,6 +91,7 @@ static double rebuild_cost(struct forward *f, uint32_t version)
         uint32_t v = f->walk[--count], producer = p->versions[v].producer;
         if (producer == POLICY_NONE)
             continue;
+        f->settings->effort->steps++;
         bool is_wanted = v != version && program_need(f, v) != POLICY_NONE;
         cost += (double)p->operations[producer].nanoseconds * (is_wanted ? f->settings->omega : 1.0);
         visited++;
@@ -362,6 +363,7 @@ static bool drop_least(struct forward *f)
 {
     uint32_t rescored = 0;
     while (f->heap_count) {
+        f->settings->effort->steps += 4;
         struct pressure_entry entry = heap_pop(f);
         uint32_t v = entry.version;
         if (entry.stamp != f->stamp[v] || is_absent(f, v) || f->locks[v])

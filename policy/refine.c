@@ -1,6 +1,5 @@
 /* Refinement: starts from the settings of the best plan so far and changes what each version is worth. What
  * was run more than once becomes dearer; noise splits lumps that one price would flip as a whole. */
-#include "policy/moment.h"
 #include "policy/strategy.h"
 #include <math.h>
 #include <stdlib.h>
@@ -100,7 +99,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
 {
     const struct policy_problem *p = graph->problem;
     struct refiner r = {.graph = graph, .request = request, .seed = 1};
-    if (!request->incumbent || !request->incumbent->has_plan)
+    if (!request->is_thorough || !request->incumbent || !request->incumbent->has_plan)
         return STRATEGY_NOTHING;
     attempts_begin(&r.search, graph, request);
     r.weight = malloc(sizeof *r.weight * ((size_t)p->version_count + 1));

@@ -1,7 +1,7 @@
 /* The interface of all strategies: one per file, each fills a list of items for a plan under the cap.
  *
  * A strategy never has to be right: policy_make_plan simulates and checks what it returns. It must be
- * deterministic except where the deadline stops it, and must stop soon after the deadline.
+ * deterministic, and must stop soon after the effort is spent.
  */
 #pragma once
 #include "policy/cut.h"
@@ -18,10 +18,11 @@ struct incumbent {
 struct strategy_request {
     uint64_t cap;
     bool may_swap;
+    bool is_thorough;       /* false in the first round: try only what is most likely to win */
     bool any_will_do;       /* stop at the first plan under the cap */
     uint32_t pivot;         /* position at which the undropped run holds most */
     uint64_t give_up_ns;    /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
-    uint64_t deadline;      /* now_nanoseconds() at which to stop */
+    struct effort *effort;
     const struct cut *cut;  /* at the pivot; NULL where none was made */
     struct incumbent *incumbent; /* kept up to date by attempts_try */
     uint64_t small_bytes;   /* versions of this size or less are not worth dropping */

@@ -21,6 +21,7 @@ struct frame {
 struct page {
     uint32_t frame;             /* mapped now, plus one; 0 = none */
     uint32_t next_same;         /* next page with the same frame, plus one */
+    bool has_access;            /* false: mapped, but an acquire failed before it could be used */
 };
 
 static struct {
@@ -200,7 +201,7 @@ static void unlink_page(uint32_t page)
         link = &state.pages[*link - 1].next_same;
     }
     *link = state.pages[page].next_same;
-    state.pages[page].frame = state.pages[page].next_same = 0;
+    state.pages[page] = (struct page){ 0 };
 }
 
 static CUdeviceptr page_address(uint32_t page)
@@ -235,7 +236,11 @@ static CUresult set_access(uint32_t first, uint32_t count)
     CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = state.device },
                                .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     state.driver_calls++;
-    return driver.cuMemSetAccess(page_address(first), (uint64_t)count * state.frame_bytes, &access, 1);
+    CUresult result = driver.cuMemSetAccess(page_address(first), (uint64_t)count * state.frame_bytes, &access, 1);
+    for (uint32_t i = first; result == CUDA_SUCCESS && i < first + count; i++) {
+        state.pages[i].has_access = true;
+    }
+    return result;
 }
 
 /* Takes the frames that are still mapped behind the place and free. Returns how many. */
@@ -244,7 +249,7 @@ static uint32_t take_stale(const struct place *place, uint64_t *used_by)
     uint32_t taken = 0;
     for (uint32_t i = 0; i < place->page_count; i++) {
         uint32_t page = place->first_page + i, frame = state.pages[page].frame - 1;
-        if (state.pages[page].frame != 0 && state.frames[frame].owner == FRAMES_NONE) {
+        if (state.pages[page].has_access && state.frames[frame].owner == FRAMES_NONE) {
             take_free(frame);
             state.frames[frame].owner = page;
             *used_by |= state.frames[frame].used_by;
@@ -378,6 +383,13 @@ void frames_release(struct place *place)
     }
 }
 
+static void own_again(const struct place *place)
+{
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        state.frames[state.pages[place->first_page + i].frame - 1].owner = place->first_page + i;
+    }
+}
+
 bool frames_move(struct place *from, struct place *to, uint32_t stream, CUresult *result)
 {
     *result = CUDA_SUCCESS;
@@ -398,13 +410,20 @@ bool frames_move(struct place *from, struct place *to, uint32_t stream, CUresult
     if (*result == CUDA_SUCCESS) {
         *result = set_access(to->first_page, to->page_count);
     }
-    to->last = from->last;
+    if (*result != CUDA_SUCCESS) {
+        own_again(from);
+        if (state.is_strict) {
+            unmap_place(to);
+        }
+        return false;
+    }
+    last_use_merge(&to->last, &from->last);
     to->is_resident = true;
     from->is_resident = false;
     if (state.is_strict) {
         unmap_place(from);
     }
-    return *result == CUDA_SUCCESS;
+    return true;
 }
 
 /* Takes a free frame out of existence: nothing may map it any more. */

@@ -105,6 +105,7 @@ void hidden_scan_device(struct allocation *allocation, uint32_t stream)
     if (allocation->bytes <= HIDDEN_SCAN_LIMIT && allocation->bytes >= 8 &&
         space_place(allocation->home)->is_resident) {
         proof_scan(allocation->base, allocation->bytes, allocation->index, stream);
+        last_use_note(&space_place(allocation->home)->last, stream);
     }
 }
 

@@ -141,12 +141,13 @@ static void move_aside(struct live *live)
     }
 }
 
-static bool has_dropped(const struct live *live)
+static bool has_away(const struct live *live)
 {
     for (uint32_t i = 0; i < live->script->slot_count; i++) {
         const struct live_slot *slot = &live->slots[i];
         if (slot->allocation != SCRIPT_NONE && slot->current != SCRIPT_NONE &&
-            live->versions[slot->current].state == VERSION_DROPPED) {
+            (live->versions[slot->current].state == VERSION_DROPPED ||
+             (live->versions[slot->current].state == VERSION_PRESENT && slot->at_home != slot->current))) {
             return true;
         }
     }
@@ -164,6 +165,12 @@ static bool rebuild_held(struct live *live, CUresult *result)
             is_done = rebuild(live, slot->current, stack, result);
         }
     }
+    for (uint32_t i = 0; is_done && i < live->script->slot_count; i++) {
+        uint32_t version = live->slots[i].current;
+        if (version != SCRIPT_NONE && live->versions[version].state == VERSION_PRESENT) {
+            is_done = live_bring_home(live, version, result);
+        }
+    }
     store_return(stack, sizeof *stack * (live->script->version_count + 1));
     return is_done;
 }
@@ -174,7 +181,7 @@ bool live_restore(struct live *live, CUresult *result)
     live->is_restoring = true;
     reside_allow_eviction(true);
     bool is_done = true;
-    if (has_dropped(live)) {
+    if (has_away(live)) {
         move_aside(live);
         is_done = rebuild_held(live, result);
     }

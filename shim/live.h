@@ -52,6 +52,8 @@ bool live_replay(struct live *live, uint32_t operation, CUresult *result);
 bool live_is_home(const struct live *live, uint32_t version);
 /* Makes the slot's home free of any version but `keep`: what is still needed moves to a place of its own. */
 bool live_vacate(struct live *live, uint32_t slot, uint32_t keep, CUresult *result);
+/* A present version that is what the program holds moves to its allocation's home. */
+bool live_bring_home(struct live *live, uint32_t version, CUresult *result);
 void live_let_go(struct live *live, uint32_t version);  /* ends it: its own place is given back */
 
 /* follow.c, for leave.c */

@@ -349,8 +349,7 @@ void proof_new_iteration(uint32_t stream)
 
 void proof_expect(uint32_t version, CUdeviceptr address, uint64_t bytes, uint32_t stream)
 {
-    fingerprint(address, bytes, state.expected + (uint64_t)version * PRINT_BYTES, stream);
-    state.is_expected[version] = 1;
+    state.is_expected[version] = fingerprint(address, bytes, state.expected + (uint64_t)version * PRINT_BYTES, stream);
 }
 
 bool proof_is_expected(uint32_t version)
@@ -398,10 +397,11 @@ bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
     struct kernels_compare_bytes arguments = { address, (uint64_t)(uintptr_t)host, bytes, state.scratch, shape.run_words };
-    driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream));
-    launch(shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs, shape, &arguments, stream);
-    driver.cuMemcpyDtoHAsync_v2(state.count_host, state.scratch, 8, streams_handle(stream));
+    enum kernels_index kernel = shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs;
+    bool is_done = driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream)) == CUDA_SUCCESS &&
+                   launch(kernel, shape, &arguments, stream) &&
+                   driver.cuMemcpyDtoHAsync_v2(state.count_host, state.scratch, 8, streams_handle(stream)) == CUDA_SUCCESS;
     streams_submitted(stream);
     streams_drain(stream);
-    return state.count_host[0] == 0;
+    return is_done && state.count_host[0] == 0; /* what could not be compared counts as different */
 }

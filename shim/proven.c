@@ -59,19 +59,20 @@ static bool refute(struct live *live, uint32_t version)
     const struct script_operation *operation =
         &live->script->operations[live->script->versions[version].producer];
     state.counts.mismatched++;
-    if (state_of->audit == NULL) {
+    if (state_of->audit == NULL ||
+        !swap_in(state_of->audit, space_place(state_of->place)->base, live->stream, SWAP_AUDIT)) {
         stop(live->script, version);
     }
     learn_reject(operation->function, operation->name, "it computed other bytes the second time");
     state.wants_new_plan = true;
-    return swap_in(state_of->audit, space_place(state_of->place)->base, live->stream, SWAP_AUDIT);
+    return true;
 }
 
 bool proven_rebuilt(struct live *live, uint32_t version)
 {
     const struct script_version *script = &live->script->versions[version];
     struct live_version *state_of = &live->versions[version];
-    const struct place *place = space_place(state_of->place);
+    struct place *place = space_place(state_of->place);
     if (state_of->audit != NULL) {
         swap_finish(state_of->audit);
         state.counts.audited += !live->is_probation;
@@ -90,6 +91,7 @@ bool proven_rebuilt(struct live *live, uint32_t version)
         }
     } else {
         proof_rebuilt(script->print, place->base, script->bytes, live->stream);
+        last_use_note(&place->last, live->stream);
     }
     state.counts.verified++;
     return true;

@@ -92,18 +92,20 @@ bool live_vacate(struct live *live, uint32_t slot, uint32_t keep, CUresult *resu
         return false;
     }
     if (home->page_count > 0) {
-        if (!frames_move(home, space_place(place), live->stream, result)) {
-            return false;
-        }
+        frames_move(home, space_place(place), live->stream, result);
     } else {
         *result = driver.cuMemcpyDtoDAsync_v2(space_place(place)->base, home->base,
                                               live->script->versions[version].bytes, streams_handle(live->stream));
         streams_submitted(live->stream);
         last_use_note(&space_place(place)->last, live->stream);
     }
+    if (*result != CUDA_SUCCESS) {
+        space_give_place(place);
+        return false;
+    }
     state->place = place;
     live->slots[slot].at_home = SCRIPT_NONE;
-    return *result == CUDA_SUCCESS;
+    return true;
 }
 
 /* A place for a version that is about to be rebuilt: its allocation's home if the program's present content is
@@ -123,10 +125,10 @@ static bool place_rebuilt(struct live *live, uint32_t version, uint32_t *place, 
     if (!live_vacate(live, slot, version, result)) {
         return false;
     }
-    *place = allocation->home;
-    if (!live_acquire(live, space_place(*place), result)) {
+    if (!live_acquire(live, space_place(allocation->home), result)) {
         return false;
     }
+    *place = allocation->home;
     at->at_home = version;
     return true;
 }
@@ -136,20 +138,22 @@ static bool target_unwanted(struct live *live, const struct script_touch *touch,
 {
     const struct script_slot *slot = &live->script->slots[touch->slot];
     struct allocation *allocation = held_by(live, touch->slot);
-    CUdeviceptr source = 0;
+    uint32_t source = SPACE_NONE;
     if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state == VERSION_PRESENT) {
-        source = space_place(live->versions[touch->reads].place)->base;
+        source = live->versions[touch->reads].place;
     } else if (slot->kind != SLOT_PLANNED && allocation != NULL) {
-        source = allocation->base;
+        source = allocation->home;
     }
     if (!own_place(live, slot->bytes, &target->place, result)) {
         return false;
     }
     target->is_temporary = true;
     target->base = space_place(target->place)->base;
-    if (touch->is_loaded && source != 0) {
-        *result = driver.cuMemcpyDtoDAsync_v2(target->base, source, slot->bytes, streams_handle(live->stream));
+    if (touch->is_loaded && source != SPACE_NONE) {
+        *result = driver.cuMemcpyDtoDAsync_v2(target->base, space_place(source)->base, slot->bytes,
+                                              streams_handle(live->stream));
         streams_submitted(live->stream);
+        last_use_note(&space_place(source)->last, live->stream);
     }
     return *result == CUDA_SUCCESS;
 }
@@ -213,55 +217,69 @@ static void patch(const struct live *live, uint32_t operation, const struct targ
     }
 }
 
-/* In place: the version that was read is gone, its place now holds the one that was written. */
-static bool take_over(struct live *live, const struct script_touch *touch, CUresult *result)
+static void note_at_home(struct live *live, uint32_t version)
 {
-    struct live_version *old = &live->versions[touch->reads], *fresh = &live->versions[touch->writes];
+    struct allocation *allocation = held_by(live, live->script->versions[version].slot);
+    allocation->is_dropped = false;
+    space_touch(allocation);
+}
+
+/* The version is there, whatever comes after. In place: the one that was read is gone, its place holds this one. */
+static void note_rebuilt(struct live *live, const struct script_touch *touch, const struct target *target)
+{
+    struct live_version *fresh = &live->versions[touch->writes];
     struct live_slot *slot = &live->slots[touch->slot];
-    struct allocation *allocation = held_by(live, touch->slot);
-    bool was_home = slot->at_home == touch->reads;
-    uint32_t place = old->place;
-    if (was_home) {
-        slot->at_home = touch->writes;
-    } else if (allocation != NULL && slot->current == touch->writes && space_place(allocation->home)->page_count > 0) {
-        if (!live_vacate(live, touch->slot, touch->writes, result) ||
-            !frames_move(space_place(place), space_place(allocation->home), live->stream, result)) {
-            return false;
-        }
-        space_give_place(place);
-        place = allocation->home;
-        slot->at_home = touch->writes;
+    fresh->place = target->place;
+    fresh->state = VERSION_PRESENT;
+    if (touch->reads != SCRIPT_NONE) {
+        slot->at_home = slot->at_home == touch->reads ? touch->writes : slot->at_home;
+        live->versions[touch->reads].place = SCRIPT_NONE;
+        live->versions[touch->reads].state = VERSION_ABSENT;
     }
-    old->place = SCRIPT_NONE;
-    old->state = VERSION_ABSENT;
-    fresh->place = place;
+    if (live_is_home(live, touch->writes)) {
+        note_at_home(live, touch->writes);
+    }
+}
+
+bool live_bring_home(struct live *live, uint32_t version, CUresult *result)
+{
+    uint32_t index = live->script->versions[version].slot, place = live->versions[version].place;
+    struct live_slot *slot = &live->slots[index];
+    struct allocation *allocation = held_by(live, index);
+    if (allocation == NULL || slot->current != version || slot->at_home == version ||
+        space_place(allocation->home)->page_count == 0) {
+        return true;
+    }
+    if (!live_vacate(live, index, version, result) ||
+        !frames_move(space_place(place), space_place(allocation->home), live->stream, result)) {
+        return false;
+    }
+    space_give_place(place);
+    live->versions[version].place = allocation->home;
+    slot->at_home = version;
+    note_at_home(live, version);
     return true;
 }
 
 static bool settle(struct live *live, uint32_t operation, const struct target *targets, CUresult *result)
 {
     const struct script_operation *script = &live->script->operations[operation];
+    const struct script_touch *touches = &live->script->touches[script->first_touch];
     for (uint32_t i = 0; i < script->touch_count; i++) {
-        const struct script_touch *touch = &live->script->touches[script->first_touch + i];
         if (targets[i].place != SCRIPT_NONE) {
             last_use_note(&space_place(targets[i].place)->last, live->stream);
         }
         if (targets[i].is_temporary) {
             space_give_place(targets[i].place);
         }
-        if (!targets[i].is_rebuilt) {
-            continue;
+        if (targets[i].is_rebuilt) {
+            note_rebuilt(live, &touches[i], &targets[i]);
         }
-        struct live_version *version = &live->versions[touch->writes];
-        version->place = targets[i].place;
-        if (touch->reads != SCRIPT_NONE && !take_over(live, touch, result)) {
+    }
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        if (targets[i].is_rebuilt && touches[i].reads != SCRIPT_NONE &&
+            !live_bring_home(live, touches[i].writes, result)) {
             return false;
-        }
-        version->state = VERSION_PRESENT;
-        if (live_is_home(live, touch->writes)) {
-            struct allocation *allocation = held_by(live, touch->slot);
-            allocation->is_dropped = false;
-            space_touch(allocation);
         }
     }
     for (uint32_t i = 0; i < script->touch_count; i++) {

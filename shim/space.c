@@ -278,11 +278,7 @@ static void give_piece(uint32_t index)
     }
     slab->used_units -= place->unit_count;
     slab->longest_run = state.units_per_slab - slab->used_units;
-    slab->frame_place.last.streams |= place->last.streams;
-    if (place->last.stream != STREAMS_NONE) {
-        slab->frame_place.last.stream = place->last.stream;
-        slab->frame_place.last.sequence = place->last.sequence;
-    }
+    last_use_merge(&slab->frame_place.last, &place->last);
     if (slab->used_units == 0) {
         frames_release(&slab->frame_place);
         slab->is_used = false;

@@ -41,7 +41,7 @@ bool bump_open(struct bump *bump, size_t capacity, const char *what)
 void *bump_take(struct bump *bump, size_t bytes)
 {
     size_t rounded = (bytes + 15) & ~(size_t)15;
-    if (rounded > bump->capacity - bump->used) {
+    if (rounded < bytes || rounded > bump->capacity - bump->used) {
         return NULL;
     }
     void *taken = bump->base + bump->used;

@@ -93,6 +93,23 @@ void last_use_note(struct last_use *use, uint32_t number)
     use->sequence = state.streams[number].submitted;
 }
 
+void last_use_merge(struct last_use *use, const struct last_use *other)
+{
+    if (other->streams == 0) {
+        return;
+    }
+    if (use->streams == 0) {
+        *use = *other;
+        return;
+    }
+    use->streams |= other->streams;
+    if (use->stream != other->stream) {
+        use->stream = STREAMS_NONE; /* no one number stands for both: all that was submitted counts */
+    } else if (other->sequence > use->sequence) {
+        use->sequence = other->sequence;
+    }
+}
+
 static void drain_context(void)
 {
     state.host_waits++;

@@ -27,6 +27,7 @@ uint32_t streams_number(CUstream stream);
 CUstream streams_handle(uint32_t number);
 void streams_submitted(uint32_t number);
 void last_use_note(struct last_use *use, uint32_t number);
+void last_use_merge(struct last_use *use, const struct last_use *other); /* covers both afterwards */
 void streams_order(uint64_t mask, uint32_t waiter);
 void streams_finished(const struct last_use *use);
 void streams_drain(uint32_t number);            /* host waits for all work of one stream */

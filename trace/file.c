@@ -124,11 +124,9 @@ static void put_record(struct trace_writer *writer, enum trace_kind kind, const 
 
 static bool join_path(char *out, const char *path, const char *suffix)
 {
-    size_t length = strlen(path), more = strlen(suffix);
-    if (length + more >= PATH_MOST)
+    if (strlen(path) + strlen(suffix) >= PATH_MOST)
         return false;
-    memcpy(out, path, length);
-    memcpy(out + length, suffix, more + 1);
+    stpcpy(stpcpy(out, path), suffix);
     return true;
 }
 

@@ -26,9 +26,11 @@ void report_plain_name(const char *mangled, char *out, size_t bytes)
 {
     size_t used = 0;
     const char *at = mangled;
+    bool is_nested = strncmp(at, "_ZN", 3) == 0;
     if (strncmp(at, "_Z", 2) == 0)
-        at += at[2] == 'N' ? 3 : 2;
-    while (isdigit((unsigned char)*at)) {
+        at += is_nested ? 3 : 2;
+    /* Without N there is one name; what follows it are the parameters' types. */
+    for (bool is_first = true; isdigit((unsigned char)*at) && (is_nested || is_first); is_first = false) {
         char *end;
         unsigned long length = strtoul(at, &end, 10);
         if (length == 0 || length > strlen(end))
@@ -41,15 +43,16 @@ void report_plain_name(const char *mangled, char *out, size_t bytes)
         snprintf(out, bytes, "%s", mangled);
 }
 
-/* Rows of a table: things of one name added up. */
+/* Rows of a table: things of one plain name added up (a template's instances are one thing to the reader). */
 
 struct row {
-    uint32_t name;
+    uint32_t name; /* the trace's number of the first name that looks like this */
     uint64_t count, bytes, nanoseconds, bad_count;
 };
 
 struct table {
-    struct row *rows; /* one per name of the trace */
+    struct row *rows; /* one per name of the trace; only the first of equal ones is used */
+    uint32_t *first;  /* per name: the row it counts in */
     uint32_t count;
 };
 
@@ -67,12 +70,51 @@ static int by_bytes(const void *left, const void *right)
     return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : by_time(left, right);
 }
 
+struct spelled {
+    char plain[NAME_WIDTH + 1];
+    uint32_t name;
+};
+
+static int by_spelling(const void *left, const void *right)
+{
+    const struct spelled *a = left, *b = right;
+    int order = strcmp(a->plain, b->plain);
+    return order ? order : (a->name > b->name) - (a->name < b->name);
+}
+
+static void table_end(struct table *table)
+{
+    free(table->rows);
+    free(table->first);
+}
+
 static bool table_begin(struct table *table, const struct trace *trace)
 {
-    *table = (struct table){.rows = calloc(trace->name_count, sizeof *table->rows), .count = trace->name_count};
-    for (uint32_t i = 0; table->rows && i < table->count; i++)
-        table->rows[i].name = i;
-    return table->rows != NULL;
+    struct spelled *spelled = calloc(trace->name_count, sizeof *spelled);
+    *table = (struct table){.rows = calloc(trace->name_count, sizeof *table->rows),
+                            .first = calloc(trace->name_count, sizeof *table->first),
+                            .count = trace->name_count};
+    if (!spelled || !table->rows || !table->first) {
+        free(spelled);
+        table_end(table);
+        return false;
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        table->rows[i].name = spelled[i].name = i;
+        report_plain_name(trace->names[i], spelled[i].plain, sizeof spelled->plain);
+    }
+    qsort(spelled, table->count, sizeof *spelled, by_spelling);
+    for (uint32_t i = 0; i < table->count; i++) {
+        bool is_same = i > 0 && strcmp(spelled[i].plain, spelled[i - 1].plain) == 0;
+        table->first[spelled[i].name] = is_same ? table->first[spelled[i - 1].name] : spelled[i].name;
+    }
+    free(spelled);
+    return true;
+}
+
+static struct row *row_of(const struct table *table, uint32_t name)
+{
+    return &table->rows[table->first[name]];
 }
 
 static void write_name(FILE *out, const struct trace *trace, uint32_t name)
@@ -145,7 +187,7 @@ static bool write_kernels(FILE *out, const struct trace *trace, const struct tra
         return false;
     for (uint32_t i = 0; i < recorded->head.operation_count; i++) {
         const struct trace_operation *operation = &recorded->operations[i];
-        struct row *row = &table.rows[operation->name];
+        struct row *row = row_of(&table, operation->name);
         row->count++;
         row->nanoseconds += operation->nanoseconds;
         row->bad_count += operation->replayable_until == 0;
@@ -163,7 +205,7 @@ static bool write_kernels(FILE *out, const struct trace *trace, const struct tra
             fprintf(out, "%llu", (unsigned long long)row->bad_count);
         fputc('\n', out);
     }
-    free(table.rows);
+    table_end(&table);
     return true;
 }
 
@@ -193,8 +235,8 @@ static bool write_held(FILE *out, const struct trace *trace, const struct trace_
         for (int i = 0; i < 3; i++)
             if (strcmp(verdict(recorded, version), verdicts[i]) == 0)
                 by_verdict[i] += version->bytes;
-        struct row *row =
-            &table.rows[version->producer == TRACE_NONE ? 0 : recorded->operations[version->producer].name];
+        uint32_t name = version->producer == TRACE_NONE ? 0 : recorded->operations[version->producer].name;
+        struct row *row = row_of(&table, name);
         row->count++;
         row->bytes += version->bytes;
         row->nanoseconds += lifetime->ends[v] - (version->producer == TRACE_NONE ? 0 : version->producer);
@@ -212,7 +254,7 @@ static bool write_held(FILE *out, const struct trace *trace, const struct trace_
         fprintf(out, " %8llu %11s  %.0f\n", (unsigned long long)row->count, report_size(row->bytes, size),
                 (double)row->nanoseconds / (double)row->count);
     }
-    free(table.rows);
+    table_end(&table);
     return true;
 }
 
@@ -224,11 +266,11 @@ static bool write_reasons(FILE *out, const struct trace *trace, const struct tra
     if (!table_begin(&table, trace))
         return false;
     for (uint32_t i = 0; i < recorded->head.operation_count; i++)
-        table.rows[recorded->operations[i].reason].count += recorded->operations[i].reason != 0;
+        row_of(&table, recorded->operations[i].reason)->count += recorded->operations[i].reason != 0;
     for (uint32_t i = 0; i < recorded->head.allocation_count; i++) {
         const struct trace_allocation *allocation = &recorded->allocations[i];
-        table.rows[allocation->reason].bad_count += allocation->reason != 0;
-        table.rows[allocation->reason].bytes += allocation->reason ? allocation->footprint_bytes : 0;
+        row_of(&table, allocation->reason)->bad_count += allocation->reason != 0;
+        row_of(&table, allocation->reason)->bytes += allocation->reason ? allocation->footprint_bytes : 0;
     }
     qsort(table.rows, table.count, sizeof *table.rows, by_bytes);
     bool has_any = false;
@@ -247,7 +289,7 @@ static bool write_reasons(FILE *out, const struct trace *trace, const struct tra
                     report_size(row->bytes, size));
         fputc('\n', out);
     }
-    free(table.rows);
+    table_end(&table);
     return true;
 }
 

@@ -65,8 +65,13 @@ static int plan_under(const struct policy_problem *problem, uint64_t cap, const 
         return verb_refuse("%s: %s", path, why);
     uint64_t bare_peak = bare.peak_bytes;
     plan_release(&bare);
-    options = (struct policy_options){.cap_bytes = cap, .may_swap = problem->out_bytes_per_ns > 0};
+    options = (struct policy_options){.cap_bytes = cap};
     enum policy_status status = policy_make_plan(problem, &options, &plan, &floor, why, sizeof why);
+    if (status == POLICY_INFEASIBLE &&
+        problem->out_bytes_per_ns > 0) { /* as the library does: swap only what must be */
+        options.may_swap = true;
+        status = policy_make_plan(problem, &options, &plan, &floor, why, sizeof why);
+    }
     if (status == POLICY_INFEASIBLE) {
         fprintf(stderr, "reprise: plan: no plan under this cap; the smallest that would do is %s (%llu bytes): %s\n",
                 report_size(floor, size), (unsigned long long)floor, why);

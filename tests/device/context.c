@@ -1,15 +1,15 @@
 #include "tests/device/driver.h"
 #include "tests/device/context.h"
 #include "tests/device/executor.h"
+#include "tests/device/memory.h"
 #include "tests/device/settings.h"
-#include "tests/device/space.h"
 #include "tests/device/stats.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define STACK_DEPTH 64
+#define STACK_DEPTH    64
 #define FORGETTERS_MAX 8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -19,7 +19,7 @@ static struct {
     bool is_device_open, is_device_broken;
     struct context *primary;
     uint32_t primary_holders, primary_flags;
-    struct context *all;        /* contexts are never freed, only marked dead */
+    struct context *all; /* contexts are never freed, only marked dead */
     uint64_t next_id;
     void (*forgetters[FORGETTERS_MAX])(struct context *);
     size_t forgetter_count;
@@ -37,19 +37,24 @@ static THREAD_LOCAL struct context *stack[STACK_DEPTH];
 static THREAD_LOCAL size_t depth;
 static THREAD_LOCAL struct thread_stream *thread_streams;
 
-void context_on_destroy(void (*forget)(struct context *context)) {
+void context_on_destroy(void (*forget)(struct context *context))
+{
     pthread_mutex_lock(&lock);
     bool is_known = false;
-    for (size_t i = 0; i < state.forgetter_count; i++) is_known |= state.forgetters[i] == forget;
-    if (!is_known && state.forgetter_count < FORGETTERS_MAX) state.forgetters[state.forgetter_count++] = forget;
+    for (size_t i = 0; i < state.forgetter_count; i++)
+        is_known |= state.forgetters[i] == forget;
+    if (!is_known && state.forgetter_count < FORGETTERS_MAX)
+        state.forgetters[state.forgetter_count++] = forget;
     pthread_mutex_unlock(&lock);
 }
 
-static void on_fork_child(void) {
+static void on_fork_child(void)
+{
     atomic_store(&state.is_forked_child, true);
 }
 
-static void on_thread_end(void *streams) {
+static void on_thread_end(void *streams)
+{
     for (struct thread_stream *own = streams, *next; own != NULL; own = next) {
         next = own->next;
         if (!state.is_forked_child && own->context->magic == HANDLE_CONTEXT && own->context->id == own->context_id)
@@ -58,9 +63,12 @@ static void on_thread_end(void *streams) {
     }
 }
 
-CUresult cuInit(unsigned int flags) {
-    if (flags != 0 || !settings_are_valid()) return CUDA_ERROR_INVALID_VALUE;
-    if (state.is_forked_child) return CUDA_ERROR_NOT_INITIALIZED;
+CUresult cuInit(unsigned int flags)
+{
+    if (flags != 0 || !settings_are_valid())
+        return CUDA_ERROR_INVALID_VALUE;
+    if (state.is_forked_child)
+        return CUDA_ERROR_NOT_INITIALIZED;
     pthread_mutex_lock(&lock);
     if (!state.is_initialised) {
         pthread_atfork(NULL, NULL, on_fork_child);
@@ -71,48 +79,62 @@ CUresult cuInit(unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult device_enter(void) {
+CUresult device_enter(void)
+{
     if (!atomic_load_explicit(&state.is_initialised, memory_order_acquire) || state.is_forked_child)
         return CUDA_ERROR_NOT_INITIALIZED;
     return CUDA_SUCCESS;
 }
 
-CUresult device_check(CUdevice device) {
+CUresult device_check(CUdevice device)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-struct context *context_current(void) {
+struct context *context_current(void)
+{
     return depth > 0 ? stack[depth - 1] : NULL;
 }
 
-CUresult context_enter(struct context **out) {
+CUresult context_enter(struct context **out)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct context *context = context_current();
-    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
-    if (context->magic != HANDLE_CONTEXT) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (context == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->magic != HANDLE_CONTEXT)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = context;
     return atomic_load_explicit(&context->error, memory_order_relaxed);
 }
 
-CUresult stream_enter(CUstream handle, struct context **context, struct stream **stream) {
+CUresult stream_enter(CUstream handle, struct context **context, struct stream **stream)
+{
     CUresult result = context_enter(context);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     return stream_find(*context, handle, stream);
 }
 
-void context_fail(struct context *context, CUresult error) {
+void context_fail(struct context *context, CUresult error)
+{
     CUresult none = CUDA_SUCCESS;
     atomic_compare_exchange_strong(&context->error, &none, error);
 }
 
-struct stream *context_thread_stream(struct context *context) {
+struct stream *context_thread_stream(struct context *context)
+{
     for (struct thread_stream *own = thread_streams; own != NULL; own = own->next)
-        if (own->context == context && own->context_id == context->id) return own->stream;
+        if (own->context == context && own->context_id == context->id)
+            return own->stream;
     struct thread_stream *own = malloc(sizeof *own);
-    if (own == NULL) abort();
+    if (own == NULL)
+        abort();
     struct stream *stream = stream_create(context, CU_STREAM_DEFAULT, 0);
     stream->is_thread_owned = true;
     *own = (struct thread_stream){context, context->id, stream, thread_streams};
@@ -123,42 +145,53 @@ struct stream *context_thread_stream(struct context *context) {
 
 #define STREAMS_MAX 1024
 
-void context_wait(struct context *context) {
+void context_wait(struct context *context)
+{
     struct stream *streams[STREAMS_MAX];
     size_t count = 0;
     queue_lock();
     for (struct stream *stream = context->streams; stream != NULL && count < STREAMS_MAX; stream = stream->next)
-        if (stream->head != NULL) streams[count++] = stream;
+        if (stream->head != NULL)
+            streams[count++] = stream;
     queue_unlock();
-    for (size_t i = 0; i < count; i++) stream_wait(streams[i]);
+    for (size_t i = 0; i < count; i++)
+        stream_wait(streams[i]);
 }
 
-void device_wait(void) {
+void device_wait(void)
+{
     for (struct context *context = state.all; context != NULL; context = context->next)
-        if (context->magic == HANDLE_CONTEXT) context_wait(context);
+        if (context->magic == HANDLE_CONTEXT)
+            context_wait(context);
 }
 
 /* Memory and threads come with the first context: a process that only asks questions has neither. */
-static bool open_device(void) {
-    if (state.is_device_open || state.is_device_broken) return state.is_device_open;
+static bool open_device(void)
+{
+    if (state.is_device_open || state.is_device_broken)
+        return state.is_device_open;
     const struct settings *set = settings();
-    state.is_device_open = frames_open(set->memory_bytes, set->frame_bytes) && space_open(set->frame_bytes) &&
-                           executor_start();
+    state.is_device_open =
+        frames_open(set->memory_bytes, set->frame_bytes) && space_open(set->frame_bytes) && executor_start();
     state.is_device_broken = !state.is_device_open;
-    if (state.is_device_open) stats_open(set->stats_path);
+    if (state.is_device_open)
+        stats_open(set->stats_path);
     return state.is_device_open;
 }
 
-CUresult device_open(void) {
+CUresult device_open(void)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     pthread_mutex_lock(&lock);
     bool is_open = open_device();
     pthread_mutex_unlock(&lock);
     return is_open ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void context_reset(struct context *context, uint32_t flags) {
+static void context_reset(struct context *context, uint32_t flags)
+{
     context->magic = HANDLE_CONTEXT;
     context->id = ++state.next_id;
     context->flags = flags;
@@ -172,10 +205,13 @@ static void context_reset(struct context *context, uint32_t flags) {
 }
 
 /* Under the lock. */
-static CUresult context_create(uint32_t flags, struct context **out) {
-    if (!open_device()) return CUDA_ERROR_OUT_OF_MEMORY;
+static CUresult context_create(uint32_t flags, struct context **out)
+{
+    if (!open_device())
+        return CUDA_ERROR_OUT_OF_MEMORY;
     struct context *context = calloc(1, sizeof *context);
-    if (context == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (context == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     context_reset(context, flags);
     context->next = state.all;
     state.all = context;
@@ -183,109 +219,148 @@ static CUresult context_create(uint32_t flags, struct context **out) {
     return CUDA_SUCCESS;
 }
 
-static void context_destroy(struct context *context) {
+static void context_destroy(struct context *context)
+{
     context_wait(context);
-    for (size_t i = 0; i < state.forgetter_count; i++) state.forgetters[i](context);
+    for (size_t i = 0; i < state.forgetter_count; i++)
+        state.forgetters[i](context);
+    memory_release_all(context);
     context->magic = HANDLE_DEAD;
-    while (context->streams != NULL) stream_destroy(context->streams);
+    while (context->streams != NULL)
+        stream_destroy(context->streams);
 }
 
-static CUresult context_of(CUcontext handle, struct context **out) {
+static CUresult context_of(CUcontext handle, struct context **out)
+{
     struct context *context = (struct context *)handle;
-    if (context == NULL || ((uintptr_t)context & 7) != 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (context->magic != HANDLE_CONTEXT) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context == NULL || ((uintptr_t)context & 7) != 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->magic != HANDLE_CONTEXT)
+        return CUDA_ERROR_INVALID_CONTEXT;
     *out = context;
     return CUDA_SUCCESS;
 }
 
-static CUresult push(struct context *context) {
-    if (depth == STACK_DEPTH) return CUDA_ERROR_INVALID_CONTEXT;
+static CUresult push(struct context *context)
+{
+    if (depth == STACK_DEPTH)
+        return CUDA_ERROR_INVALID_CONTEXT;
     stack[depth++] = context;
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device) {
+CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     struct context *context = NULL;
     pthread_mutex_lock(&lock);
     result = context_create(flags, &context);
     pthread_mutex_unlock(&lock);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     *out = (CUcontext)context;
     return push(context);
 }
 
-CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice device) {
-    if (params != NULL || count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice device)
+{
+    if (params != NULL || count != 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return cuCtxCreate_v2(out, flags, device);
 }
 
-CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags, CUdevice device) {
+CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags, CUdevice device)
+{
     if (params != NULL && (params->numExecAffinityParams != 0 || params->cigParams != NULL))
         return CUDA_ERROR_NOT_SUPPORTED;
     return cuCtxCreate_v2(out, flags, device);
 }
 
-CUresult cuCtxDestroy_v2(CUcontext handle) {
+CUresult cuCtxDestroy_v2(CUcontext handle)
+{
     struct context *context;
     CUresult result = device_enter();
-    if (result == CUDA_SUCCESS) result = context_of(handle, &context);
-    if (result != CUDA_SUCCESS) return result;
-    if (context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (result == CUDA_SUCCESS)
+        result = context_of(handle, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context->is_primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
     context_destroy(context);
-    if (context_current() == context) depth--;
+    if (context_current() == context)
+        depth--;
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxPushCurrent_v2(CUcontext handle) {
+CUresult cuCtxPushCurrent_v2(CUcontext handle)
+{
     struct context *context;
     CUresult result = device_enter();
-    if (result == CUDA_SUCCESS) result = context_of(handle, &context);
+    if (result == CUDA_SUCCESS)
+        result = context_of(handle, &context);
     return result != CUDA_SUCCESS ? result : push(context);
 }
 
-CUresult cuCtxPopCurrent_v2(CUcontext *out) {
+CUresult cuCtxPopCurrent_v2(CUcontext *out)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
-    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
     depth--;
-    if (out != NULL) *out = (CUcontext)stack[depth];
+    if (out != NULL)
+        *out = (CUcontext)stack[depth];
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCurrent(CUcontext handle) {
+CUresult cuCtxSetCurrent(CUcontext handle)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (handle == NULL) {
-        if (depth > 0) depth--;
+        if (depth > 0)
+            depth--;
         return CUDA_SUCCESS;
     }
     struct context *context;
     result = context_of(handle, &context);
-    if (result != CUDA_SUCCESS) return result;
-    if (depth == 0) return push(context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (depth == 0)
+        return push(context);
     stack[depth - 1] = context;
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetCurrent(CUcontext *out) {
+CUresult cuCtxGetCurrent(CUcontext *out)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (CUcontext)context_current();
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
+CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     if (state.primary == NULL) {
         result = context_create(state.primary_flags, &state.primary);
-        if (result == CUDA_SUCCESS) state.primary->is_primary = true;
+        if (result == CUDA_SUCCESS)
+            state.primary->is_primary = true;
     } else if (state.primary->magic != HANDLE_CONTEXT) {
         context_reset(state.primary, state.primary_flags);
     }
@@ -297,59 +372,77 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
     return result;
 }
 
-static CUresult primary_let_go(CUdevice device, bool is_reset) {
+static CUresult primary_let_go(CUdevice device, bool is_reset)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     pthread_mutex_lock(&lock);
     bool is_held = state.primary_holders > 0, is_last = false;
-    if (is_held && !is_reset) is_last = --state.primary_holders == 0;
-    if (is_held && is_reset) is_last = true;
+    if (is_held && !is_reset)
+        is_last = --state.primary_holders == 0;
+    if (is_held && is_reset)
+        is_last = true;
     if (is_last && state.primary->magic == HANDLE_CONTEXT) {
         context_destroy(state.primary);
         /* Holders keep the handle; it works again, empty, as after a reset. */
-        if (is_reset) context_reset(state.primary, state.primary_flags);
+        if (is_reset)
+            context_reset(state.primary, state.primary_flags);
     }
     pthread_mutex_unlock(&lock);
     return is_held || is_reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
     return primary_let_go(device, false);
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
     return primary_let_go(device, false);
 }
 
-CUresult cuDevicePrimaryCtxReset(CUdevice device) {
+CUresult cuDevicePrimaryCtxReset(CUdevice device)
+{
     return primary_let_go(device, true);
 }
 
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
     return primary_let_go(device, true);
 }
 
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if ((flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if ((flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     state.primary_flags = flags;
-    if (state.primary != NULL) state.primary->flags = flags;
+    if (state.primary != NULL)
+        state.primary->flags = flags;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
+{
     return cuDevicePrimaryCtxSetFlags_v2(device, flags);
 }
 
-CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *is_active) {
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *is_active)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     pthread_mutex_lock(&lock);
-    if (flags != NULL) *flags = state.primary_flags;
-    if (is_active != NULL) *is_active = state.primary_holders > 0;
+    if (flags != NULL)
+        *flags = state.primary_flags;
+    if (is_active != NULL)
+        *is_active = state.primary_holders > 0;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }

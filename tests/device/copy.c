@@ -4,20 +4,24 @@
 #include "tests/device/host_memory.h"
 #include "tests/device/memory.h"
 #include "tests/device/program.h"
+#include "tests/device/settings.h"
 #include <string.h>
 
-#define PART_BYTES ((size_t)1 << 20)
+#define PART_BYTES       ((size_t)1 << 20)
 #define STAGED_BYTES_MAX ((size_t)1 << 20)
 
 enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_PAGEABLE };
 
-static enum place place_of(uint64_t address) {
-    if (memory_is_device(address)) return PLACE_DEVICE;
+static enum place place_of(uint64_t address)
+{
+    if (memory_is_device(address))
+        return PLACE_DEVICE;
     struct host_range range;
     return host_memory_find((const void *)address, &range) ? PLACE_PINNED : PLACE_PAGEABLE;
 }
 
-CUresult copy_check_device(CUdeviceptr address, size_t bytes) {
+CUresult copy_check_device(CUdeviceptr address, size_t bytes)
+{
     if (!memory_is_device(address)) {
         struct host_range range;
         return host_memory_find((const void *)address, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -26,19 +30,23 @@ CUresult copy_check_device(CUdeviceptr address, size_t bytes) {
     memory_lock();
     struct mapping *mapping = space_find(address);
     if (mapping == NULL) {
-        if (reservation_find(address) == NULL) result = CUDA_ERROR_INVALID_VALUE;
+        if (reservation_find(address) == NULL)
+            result = CUDA_ERROR_INVALID_VALUE;
     } else if (mapping->kind != MAPPING_VIRTUAL) {
-        if (bytes > mapping->base + mapping->bytes - address) result = CUDA_ERROR_INVALID_VALUE;
+        if (bytes > mapping->base + mapping->bytes - address)
+            result = CUDA_ERROR_INVALID_VALUE;
     }
     memory_unlock();
     return result;
 }
 
-static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
+static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
     return (depth - 1) * slice + (height - 1) * pitch + width;
 }
 
-static CUresult check(const struct copy_work *copy, enum place destination, enum place source) {
+static CUresult check(const struct copy_work *copy, enum place destination, enum place source)
+{
     if (copy->height > 1 && (copy->destination_pitch < copy->width || copy->source_pitch < copy->width))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
@@ -46,19 +54,32 @@ static CUresult check(const struct copy_work *copy, enum place destination, enum
         result = copy_check_device(copy->destination, span(copy->width, copy->height, copy->depth,
                                                            copy->destination_pitch, copy->destination_slice));
     if (result == CUDA_SUCCESS && source == PLACE_DEVICE)
-        result = copy_check_device(copy->source, span(copy->width, copy->height, copy->depth, copy->source_pitch,
-                                                      copy->source_slice));
+        result = copy_check_device(
+            copy->source, span(copy->width, copy->height, copy->depth, copy->source_pitch, copy->source_slice));
     return result;
 }
 
-CUresult copy_submit(struct context *context, struct stream *stream, const struct copy_work *copy,
-                     bool is_synchronous) {
-    if (copy->width == 0 || copy->height == 0 || copy->depth == 0) return CUDA_SUCCESS;
+/* A blocking copy from pageable memory may return once the bytes are staged, before they have arrived. Only the
+ * adversary does. */
+static bool may_return_early(enum place destination, enum place source)
+{
+    return settings()->jitter != 0 && destination == PLACE_DEVICE && source == PLACE_PAGEABLE;
+}
+
+CUresult copy_submit(struct context *context, struct stream *stream, const struct copy_work *copy, bool is_synchronous)
+{
+    if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
+        return CUDA_SUCCESS;
     enum place destination = place_of(copy->destination), source = place_of(copy->source);
     CUresult result = check(copy, destination, source);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     bool is_plain = copy->height == 1 && copy->depth == 1;
     bool must_wait = destination == PLACE_PAGEABLE || (is_synchronous && (destination | source) != PLACE_DEVICE);
+    if (must_wait && may_return_early(destination, source)) {
+        stream_wait(stream);
+        must_wait = false;
+    }
     struct work *work = work_new(WORK_COPY);
     work->copy = *copy;
     work->copy.is_to_host = destination != PLACE_DEVICE;
@@ -72,19 +93,24 @@ CUresult copy_submit(struct context *context, struct stream *stream, const struc
         }
     }
     work_submit(stream, work);
-    if (!must_wait) return CUDA_SUCCESS;
+    if (!must_wait)
+        return CUDA_SUCCESS;
     stream_wait(stream);
     return context->error;
 }
 
-uint64_t copy_parts(const struct copy_work *copy) {
-    if (copy->height > 1 || copy->depth > 1) return copy->depth;
+uint64_t copy_parts(const struct copy_work *copy)
+{
+    if (copy->height > 1 || copy->depth > 1)
+        return copy->depth;
     /* An overlapping copy is undefined in CUDA; in one piece it at least moves as memmove does. */
-    if (copy->destination < copy->source + copy->width && copy->source < copy->destination + copy->width) return 1;
+    if (copy->destination < copy->source + copy->width && copy->source < copy->destination + copy->width)
+        return 1;
     return (copy->width + PART_BYTES - 1) / PART_BYTES;
 }
 
-void copy_run_part(void *subject, uint64_t part, struct program_worker *worker) {
+void copy_run_part(void *subject, uint64_t part, struct program_worker *worker)
+{
     const struct copy_work *copy = subject;
     (void)worker;
     if (copy->height > 1 || copy->depth > 1) {
@@ -99,39 +125,49 @@ void copy_run_part(void *subject, uint64_t part, struct program_worker *worker) 
     memmove((unsigned char *)copy->destination + at, (const unsigned char *)copy->source + at, bytes);
 }
 
-CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill,
-                     bool is_synchronous) {
-    if (fill->width == 0 || fill->height == 0) return CUDA_SUCCESS;
+CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill, bool is_synchronous)
+{
+    if (fill->width == 0 || fill->height == 0)
+        return CUDA_SUCCESS;
     size_t row = fill->width * fill->element_bytes;
-    if (fill->destination % fill->element_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (fill->destination % fill->element_bytes != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (fill->height > 1 && (fill->pitch < row || fill->pitch % fill->element_bytes != 0))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = copy_check_device(fill->destination, (fill->height - 1) * fill->pitch + row);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct work *work = work_new(WORK_FILL);
     work->fill = *fill;
     work_submit(stream, work);
-    if (!is_synchronous || memory_is_device(fill->destination)) return CUDA_SUCCESS;
+    if (!is_synchronous || memory_is_device(fill->destination))
+        return CUDA_SUCCESS;
     stream_wait(stream);
     return context->error;
 }
 
-uint64_t fill_parts(const struct fill_work *fill) {
-    if (fill->height > 1) return fill->height;
+uint64_t fill_parts(const struct fill_work *fill)
+{
+    if (fill->height > 1)
+        return fill->height;
     return (fill->width * fill->element_bytes + PART_BYTES - 1) / PART_BYTES;
 }
 
-static void fill_elements(void *to, size_t count, uint32_t element_bytes, uint32_t value) {
+static void fill_elements(void *to, size_t count, uint32_t element_bytes, uint32_t value)
+{
     if (element_bytes == 1) {
         memset(to, (int)value, count);
     } else if (element_bytes == 2) {
-        for (size_t i = 0; i < count; i++) ((uint16_t *)to)[i] = (uint16_t)value;
+        for (size_t i = 0; i < count; i++)
+            ((uint16_t *)to)[i] = (uint16_t)value;
     } else {
-        for (size_t i = 0; i < count; i++) ((uint32_t *)to)[i] = value;
+        for (size_t i = 0; i < count; i++)
+            ((uint32_t *)to)[i] = value;
     }
 }
 
-void fill_run_part(void *subject, uint64_t part, struct program_worker *worker) {
+void fill_run_part(void *subject, uint64_t part, struct program_worker *worker)
+{
     const struct fill_work *fill = subject;
     (void)worker;
     unsigned char *to = (unsigned char *)fill->destination;

@@ -6,10 +6,8 @@ struct program_worker;
 
 /* Submits the copy. Pageable host memory: bytes to the device are staged (or the caller waits), bytes to the
  * host have arrived on return. `is_synchronous`: the blocking form of the call. */
-CUresult copy_submit(struct context *context, struct stream *stream, const struct copy_work *copy,
-                     bool is_synchronous);
-CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill,
-                     bool is_synchronous);
+CUresult copy_submit(struct context *context, struct stream *stream, const struct copy_work *copy, bool is_synchronous);
+CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill, bool is_synchronous);
 
 /* Parts that may run at the same time. */
 uint64_t copy_parts(const struct copy_work *copy);

@@ -9,8 +9,8 @@ struct job {
     void (*run)(void *subject, uint64_t part, struct program_worker *worker);
     void *subject;
     uint64_t parts;
-    bool is_shared;             /* worth waking the other threads for */
-    uint64_t seed;              /* 0: parts in order; else in an order of the seed's choosing */
+    bool is_shared; /* worth waking the other threads for */
+    uint64_t seed;  /* 0: parts in order; else in an order of the seed's choosing */
 };
 
 /* `threads` includes the caller of crew_run. Called once. */

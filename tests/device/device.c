@@ -7,60 +7,81 @@
 
 #define DEVICE_NAME "CPU device"
 
-CUresult cuDriverGetVersion(int *version) {
-    if (version == NULL) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuDriverGetVersion(int *version)
+{
+    if (version == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *version = DRIVER_VERSION;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
     CUresult result = device_check(ordinal);
-    if (result != CUDA_SUCCESS) return result;
-    if (device == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (device == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetCount(int *count) {
+CUresult cuDeviceGetCount(int *count)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
-    if (count == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (count == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *count = 1;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
+CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (name == NULL || length <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (name == NULL || length <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)length, "%s", DEVICE_NAME);
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (uuid == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (uuid == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     memcpy(uuid->bytes, "cpu-device-00000", sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
     return cuDeviceGetUuid_v2(uuid, device);
 }
 
-CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (bytes == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (bytes == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *bytes = settings()->memory_bytes;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (major == NULL || minor == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (major == NULL || minor == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *major = (int)(settings()->capability / 10);
     *minor = (int)(settings()->capability % 10);
     return CUDA_SUCCESS;
@@ -125,22 +146,31 @@ static const struct attribute attributes[] = {
     {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},
 };
 
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (value == NULL || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (value == NULL || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
     *value = 0;
-    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = (int)(settings()->capability / 10);
-    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) *value = (int)(settings()->capability % 10);
+    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+        *value = (int)(settings()->capability / 10);
+    if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+        *value = (int)(settings()->capability % 10);
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-        if (attributes[i].attribute == attribute) *value = attributes[i].value;
+        if (attributes[i].attribute == attribute)
+            *value = attributes[i].value;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice device) {
+CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (CUdevprop){
         .maxThreadsPerBlock = LIMIT_THREADS_PER_BLOCK,
         .maxThreadsDim = {LIMIT_BLOCK_X, LIMIT_BLOCK_Y, LIMIT_BLOCK_Z},
@@ -156,47 +186,63 @@ CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
     CUresult result = device_check(device);
-    if (result == CUDA_SUCCESS) result = device_check(peer);
-    if (result != CUDA_SUCCESS) return result;
-    if (can == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = device_check(peer);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (can == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *can = 0;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
+CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (text == NULL || length < 13) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (text == NULL || length < 13)
+        return CUDA_ERROR_INVALID_VALUE;
     snprintf(text, (size_t)length, "0000:00:00.0");
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
-    if (device == NULL || text == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (strcmp(text, "0000:00:00.0") != 0 && strcmp(text, "00:00.0") != 0) return CUDA_ERROR_INVALID_DEVICE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (device == NULL || text == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (strcmp(text, "0000:00:00.0") != 0 && strcmp(text, "00:00.0") != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
     *device = 0;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetExecAffinitySupport(int *is_supported, CUexecAffinityType type, CUdevice device) {
+CUresult cuDeviceGetExecAffinitySupport(int *is_supported, CUexecAffinityType type, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     (void)type;
-    if (is_supported == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (is_supported == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *is_supported = 0;
     return CUDA_SUCCESS;
 }
 
-CUresult cuProfilerStart(void) {
+CUresult cuProfilerStart(void)
+{
     struct context *context;
     return context_enter(&context);
 }
 
-CUresult cuProfilerStop(void) {
+CUresult cuProfilerStop(void)
+{
     struct context *context;
     return context_enter(&context);
 }

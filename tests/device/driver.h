@@ -30,6 +30,7 @@ enum handle_kind {
 #define THREAD_LOCAL __attribute__((tls_model("initial-exec"))) _Thread_local
 
 /* The plain functions' NULL is the legacy stream, the _ptsz/_ptds functions' NULL the thread's own. */
-static inline CUstream per_thread(CUstream stream) {
+static inline CUstream per_thread(CUstream stream)
+{
     return stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }

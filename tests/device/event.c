@@ -8,7 +8,8 @@
 /* Events' memory is never returned, so that a stale handle is recognised. Under queue_lock. */
 static struct event *spare;
 
-CUresult event_find(CUevent handle, struct event **out) {
+CUresult event_find(CUevent handle, struct event **out)
+{
     struct event *event = (struct event *)handle;
     if (event == NULL || ((uintptr_t)event & 7) != 0 || event->magic != HANDLE_EVENT)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -16,35 +17,47 @@ CUresult event_find(CUevent handle, struct event **out) {
     return CUDA_SUCCESS;
 }
 
-static CUresult enter(CUevent handle, struct context **context, struct event **event) {
+static CUresult enter(CUevent handle, struct context **context, struct event **event)
+{
     CUresult result = context_enter(context);
     return result != CUDA_SUCCESS ? result : event_find(handle, event);
 }
 
-CUresult cuEventCreate(CUevent *out, unsigned int flags) {
+CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
     struct context *context;
     CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL || (flags & ~(unsigned)EVENT_FLAGS) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL || (flags & ~(unsigned)EVENT_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
     queue_lock();
     struct event *event = spare;
-    if (event != NULL) spare = event->next;
+    if (event != NULL)
+        spare = event->next;
     queue_unlock();
-    if (event == NULL) event = malloc(sizeof *event);
-    if (event == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (event == NULL)
+        event = malloc(sizeof *event);
+    if (event == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *event = (struct event){.magic = HANDLE_EVENT, .context = context, .flags = flags};
     *out = (CUevent)event;
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy_v2(CUevent handle) {
+CUresult cuEventDestroy_v2(CUevent handle)
+{
     struct event *event;
     CUresult result = device_enter();
-    if (result == CUDA_SUCCESS) result = event_find(handle, &event);
-    if (result != CUDA_SUCCESS) return result;
+    if (result == CUDA_SUCCESS)
+        result = event_find(handle, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
     queue_lock();
-    if (event->latest != NULL) fence_drop(event->latest);
+    if (event->latest != NULL)
+        fence_drop(event->latest);
     event->magic = HANDLE_DEAD;
     event->next = spare;
     spare = event;
@@ -52,126 +65,162 @@ CUresult cuEventDestroy_v2(CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy(CUevent handle) {
+CUresult cuEventDestroy(CUevent handle)
+{
     return cuEventDestroy_v2(handle);
 }
 
-static CUresult record(CUevent handle, CUstream stream_handle) {
+static CUresult record(CUevent handle, CUstream stream_handle)
+{
     struct context *context;
     struct event *event;
     struct stream *stream;
     CUresult result = enter(handle, &context, &event);
-    if (result == CUDA_SUCCESS) result = stream_find(context, stream_handle, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = stream_find(context, stream_handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream->context != event->context)
+        return CUDA_ERROR_INVALID_HANDLE;
     struct fence *fence = fence_new();
     struct work *work = work_new(WORK_RECORD);
     work->fence = fence;
     queue_lock();
-    fence->holders = 2;         /* the event and the work */
+    fence->holders = 2; /* the event and the work */
     struct fence *former = event->latest;
     event->latest = fence;
-    if (former != NULL) fence_drop(former);
+    if (former != NULL)
+        fence_drop(former);
     queue_unlock();
     work_submit(stream, work);
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) {
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
     return record(event, stream);
 }
 
-CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
+CUresult cuEventRecord_ptsz(CUevent event, CUstream stream)
+{
     return record(event, per_thread(stream));
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+{
     return flags > CU_EVENT_RECORD_EXTERNAL ? CUDA_ERROR_INVALID_VALUE : record(event, stream);
 }
 
-CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
+CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags)
+{
     return cuEventRecordWithFlags(event, per_thread(stream), flags);
 }
 
 /* The latest fence with a hold of the caller's; NULL if never recorded. */
-static struct fence *latest(struct event *event) {
+static struct fence *latest(struct event *event)
+{
     queue_lock();
     struct fence *fence = event->latest;
-    if (fence != NULL) fence->holders++;
+    if (fence != NULL)
+        fence->holders++;
     queue_unlock();
     return fence;
 }
 
-CUresult cuEventQuery(CUevent handle) {
+CUresult cuEventQuery(CUevent handle)
+{
     struct context *context;
     struct event *event;
     CUresult result = enter(handle, &context, &event);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct fence *fence = latest(event);
-    if (fence == NULL) return CUDA_SUCCESS;
+    if (fence == NULL)
+        return CUDA_SUCCESS;
     bool is_passed = fence_is_passed(fence);
     fence_let_go(fence);
-    if (!is_passed) return CUDA_ERROR_NOT_READY;
+    if (!is_passed)
+        return CUDA_ERROR_NOT_READY;
     return context->error;
 }
 
-CUresult cuEventSynchronize(CUevent handle) {
+CUresult cuEventSynchronize(CUevent handle)
+{
     struct context *context;
     struct event *event;
     CUresult result = enter(handle, &context, &event);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct fence *fence = latest(event);
-    if (fence == NULL) return CUDA_SUCCESS;
+    if (fence == NULL)
+        return CUDA_SUCCESS;
     fence_wait(fence);
     fence_let_go(fence);
     return context->error;
 }
 
-static CUresult elapsed(float *milliseconds, CUevent begin, CUevent end) {
+static CUresult elapsed(float *milliseconds, CUevent begin, CUevent end)
+{
     struct context *context;
     struct event *from, *to;
     CUresult result = enter(begin, &context, &from);
-    if (result == CUDA_SUCCESS) result = event_find(end, &to);
-    if (result != CUDA_SUCCESS) return result;
-    if (milliseconds == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (((from->flags | to->flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = event_find(end, &to);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (milliseconds == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (((from->flags | to->flags) & CU_EVENT_DISABLE_TIMING) != 0)
+        return CUDA_ERROR_INVALID_HANDLE;
     queue_lock();
     const struct fence *first = from->latest, *last = to->latest;
-    if (first == NULL || last == NULL) result = CUDA_ERROR_INVALID_HANDLE;
-    else if (!fence_is_passed(first) || !fence_is_passed(last)) result = CUDA_ERROR_NOT_READY;
-    else *milliseconds = (float)((double)((int64_t)(last->nanoseconds - first->nanoseconds)) / 1e6);
+    if (first == NULL || last == NULL)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    else if (!fence_is_passed(first) || !fence_is_passed(last))
+        result = CUDA_ERROR_NOT_READY;
+    else
+        *milliseconds = (float)((double)((int64_t)(last->nanoseconds - first->nanoseconds)) / 1e6);
     queue_unlock();
     return result;
 }
 
-CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
+CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
+{
     return elapsed(milliseconds, begin, end);
 }
 
-CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUevent end) {
+CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUevent end)
+{
     return elapsed(milliseconds, begin, end);
 }
 
-static CUresult wait_event(CUstream stream_handle, CUevent handle, unsigned int flags) {
+static CUresult wait_event(CUstream stream_handle, CUevent handle, unsigned int flags)
+{
     struct context *context;
     struct event *event;
     struct stream *stream;
     CUresult result = enter(handle, &context, &event);
-    if (result == CUDA_SUCCESS) result = stream_find(context, stream_handle, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = stream_find(context, stream_handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags > CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     struct fence *fence = latest(event);
-    if (fence == NULL) return CUDA_SUCCESS;
+    if (fence == NULL)
+        return CUDA_SUCCESS;
     struct work *work = work_new(WORK_WAIT);
     work->fence = fence;
     work_submit(stream, work);
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
     return wait_event(stream, event, flags);
 }
 
-CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags)
+{
     return wait_event(per_thread(stream), event, flags);
 }

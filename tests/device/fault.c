@@ -16,18 +16,23 @@ static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE};
 #define CAUGHT (sizeof caught / sizeof *caught)
 static struct sigaction previous[CAUGHT];
 
-_Noreturn void fault_raise(CUresult code) {
+_Noreturn void fault_raise(CUresult code)
+{
     struct fault_point *point = innermost;
-    if (point == NULL) abort();
+    if (point == NULL)
+        abort();
     point->code = code;
     siglongjmp(point->jump, 1);
 }
 
-static void pass_on(int number, siginfo_t *info, void *where) {
+static void pass_on(int number, siginfo_t *info, void *where)
+{
     const struct sigaction *action = NULL;
     for (size_t i = 0; i < CAUGHT; i++)
-        if (caught[i] == number) action = &previous[i];
-    if (action == NULL || (!(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN)) return;
+        if (caught[i] == number)
+            action = &previous[i];
+    if (action == NULL || (!(action->sa_flags & SA_SIGINFO) && action->sa_handler == SIG_IGN))
+        return;
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, info, where);
     } else if (action->sa_handler != SIG_DFL) {
@@ -38,16 +43,29 @@ static void pass_on(int number, siginfo_t *info, void *where) {
     }
 }
 
-static void on_signal(int number, siginfo_t *info, void *where) {
-    if (innermost != NULL) fault_raise(number == SIGFPE ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_ILLEGAL_ADDRESS);
+static void on_signal(int number, siginfo_t *info, void *where)
+{
+    if (innermost != NULL)
+        fault_raise(number == SIGFPE ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_ILLEGAL_ADDRESS);
     pass_on(number, info, where);
 }
 
-void fault_install(void) {
+static bool is_installed(void)
+{
+    struct sigaction now;
+    return sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
+}
+
+void fault_install(void)
+{
+    if (is_installed())
+        return;
     for (size_t i = 0; i < CAUGHT; i++) {
         struct sigaction now;
-        if (sigaction(caught[i], NULL, &now) != 0) continue;
-        if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal) continue;
+        if (sigaction(caught[i], NULL, &now) != 0)
+            continue;
+        if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+            continue;
         previous[i] = now;
         struct sigaction ours;
         memset(&ours, 0, sizeof ours);
@@ -58,7 +76,8 @@ void fault_install(void) {
     }
 }
 
-CUresult fault_guard(void (*body)(void *), void *argument) {
+CUresult fault_guard(void (*body)(void *), void *argument)
+{
     struct fault_point point;
     point.outer = innermost;
     point.code = CUDA_SUCCESS;

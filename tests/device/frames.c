@@ -6,56 +6,67 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXTENTS_MAX 4096        /* gathered before the physical is sized to fit */
+#define EXTENTS_MAX 4096 /* gathered before the physical is sized to fit */
 
 static struct {
     int file;
     size_t frame_bytes, total, used, peak;
     struct ranges *free_frames;
-    unsigned char *window;      /* the whole file, for poisoning; mapped at first use */
+    unsigned char *window; /* the whole file, for poisoning; mapped at first use */
 } state = {.file = -1};
 
-bool frames_open(size_t memory_bytes, size_t frame_bytes) {
+bool frames_open(size_t memory_bytes, size_t frame_bytes)
+{
     state.file = memfd_create("cpu-device-memory", MFD_CLOEXEC);
-    if (state.file < 0 || ftruncate(state.file, (off_t)memory_bytes) != 0) return false;
+    if (state.file < 0 || ftruncate(state.file, (off_t)memory_bytes) != 0)
+        return false;
     state.frame_bytes = frame_bytes;
     state.total = memory_bytes;
     state.free_frames = ranges_create(memory_bytes / frame_bytes);
     return state.free_frames != NULL;
 }
 
-int frames_file(void) {
+int frames_file(void)
+{
     return state.file;
 }
 
-size_t frames_bytes(void) {
+size_t frames_bytes(void)
+{
     return state.frame_bytes;
 }
 
-size_t frames_total(void) {
+size_t frames_total(void)
+{
     return state.total;
 }
 
-size_t frames_used(void) {
+size_t frames_used(void)
+{
     return state.used;
 }
 
-size_t frames_free(void) {
+size_t frames_free(void)
+{
     return ranges_free_count(state.free_frames) * state.frame_bytes;
 }
 
-static void poison_extent(struct extent extent, int byte) {
+static void poison_extent(struct extent extent, int byte)
+{
     if (state.window == NULL) {
         void *window = mmap(NULL, state.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, state.file, 0);
-        if (window == MAP_FAILED) return;
+        if (window == MAP_FAILED)
+            return;
         state.window = window;
     }
     memset(state.window + extent.first * state.frame_bytes, byte, extent.count * state.frame_bytes);
 }
 
-static struct physical *physical_of(const struct extent *extents, uint32_t count, size_t bytes) {
+static struct physical *physical_of(const struct extent *extents, uint32_t count, size_t bytes)
+{
     struct physical *physical = malloc(sizeof *physical + count * sizeof *extents);
-    if (physical == NULL) abort();
+    if (physical == NULL)
+        abort();
     memset(physical, 0, sizeof *physical);
     physical->magic = HANDLE_PHYSICAL;
     physical->holders = 1;
@@ -65,30 +76,37 @@ static struct physical *physical_of(const struct extent *extents, uint32_t count
     return physical;
 }
 
-static void take_into_account(size_t bytes) {
+static void take_into_account(size_t bytes)
+{
     state.used += bytes;
-    if (state.used <= state.peak) return;
+    if (state.used <= state.peak)
+        return;
     state.peak = state.used;
     stats_set_peak(state.peak);
 }
 
-struct physical *physical_create(size_t bytes, int poison) {
-    if (bytes == 0 || bytes > frames_free()) return NULL;
+struct physical *physical_create(size_t bytes, int poison)
+{
+    if (bytes == 0 || bytes > frames_free())
+        return NULL;
     uint64_t needed = bytes / state.frame_bytes;
     struct extent *extents = malloc(sizeof *extents * (needed < EXTENTS_MAX ? needed : EXTENTS_MAX));
     size_t room = needed < EXTENTS_MAX ? needed : EXTENTS_MAX, count = 0;
-    if (extents == NULL) return NULL;
+    if (extents == NULL)
+        return NULL;
     while (needed > 0) {
         if (count == room) {
             struct extent *more = realloc(extents, 2 * room * sizeof *extents);
-            if (more == NULL) abort();
+            if (more == NULL)
+                abort();
             extents = more;
             room *= 2;
         }
         struct extent *next = &extents[count++];
         next->count = ranges_take_some(state.free_frames, needed, &next->first);
         needed -= next->count;
-        if (poison >= 0) poison_extent(*next, poison);
+        if (poison >= 0)
+            poison_extent(*next, poison);
     }
     struct physical *physical = physical_of(extents, (uint32_t)count, bytes);
     free(extents);
@@ -96,25 +114,31 @@ struct physical *physical_create(size_t bytes, int poison) {
     return physical;
 }
 
-void physical_park(struct physical *physical) {
+void physical_park(struct physical *physical)
+{
     physical->is_parked = true;
     state.used -= physical->bytes;
 }
 
-void physical_unpark(struct physical *physical) {
+void physical_unpark(struct physical *physical)
+{
     physical->is_parked = false;
     take_into_account(physical->bytes);
 }
 
-void physical_hold(struct physical *physical) {
+void physical_hold(struct physical *physical)
+{
     physical->holders++;
 }
 
-void physical_let_go(struct physical *physical) {
-    if (--physical->holders > 0) return;
+void physical_let_go(struct physical *physical)
+{
+    if (--physical->holders > 0)
+        return;
     for (uint32_t i = 0; i < physical->extent_count; i++)
         ranges_give(state.free_frames, physical->extents[i].first, physical->extents[i].count);
-    if (!physical->is_parked) state.used -= physical->bytes;
+    if (!physical->is_parked)
+        state.used -= physical->bytes;
     physical->magic = HANDLE_DEAD;
     free(physical);
 }

@@ -9,7 +9,9 @@
 #pragma once
 #include "tests/device/driver.h"
 
-struct extent { uint64_t first, count; };   /* frames */
+struct extent {
+    uint64_t first, count;
+}; /* frames */
 
 struct physical {
     enum handle_kind magic;
@@ -17,17 +19,17 @@ struct physical {
     size_t bytes;
     bool is_parked;
     CUmemAllocationProp properties;
-    uint32_t handle_count;      /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
+    uint32_t handle_count; /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
     uint32_t extent_count;
     struct extent extents[];
 };
 
 bool frames_open(size_t memory_bytes, size_t frame_bytes);
 int frames_file(void);
-size_t frames_bytes(void);      /* of one frame */
-size_t frames_total(void);      /* bytes of the device */
-size_t frames_used(void);       /* bytes in use */
-size_t frames_free(void);       /* bytes that physical_create can take: neither used nor parked */
+size_t frames_bytes(void); /* of one frame */
+size_t frames_total(void); /* bytes of the device */
+size_t frames_used(void);  /* bytes in use */
+size_t frames_free(void);  /* bytes that physical_create can take: neither used nor parked */
 
 /* `bytes` is a multiple of the frame. NULL: out of memory. One holder: the caller. With a poison byte the
  * frames are filled with it (negative: left as they are). */

@@ -6,7 +6,7 @@ struct host_range {
     uintptr_t base;
     size_t bytes;
     unsigned flags;
-    bool is_registered;         /* the program's own memory, by cuMemHostRegister */
+    bool is_registered; /* the program's own memory, by cuMemHostRegister */
 };
 
 /* The range that holds the address; false: pageable, or not host memory at all. */

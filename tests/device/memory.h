@@ -13,25 +13,29 @@ struct pool {
     enum handle_kind magic;
     CUmemPoolProps properties;
     uint64_t release_threshold;
-    int reuse[3];               /* CU_MEMPOOL_ATTR_REUSE_*, kept and answered; nothing is hoarded, so nothing to do */
-    size_t used, used_high;     /* under memory_lock */
-    size_t live;                /* allocations */
+    int reuse[3];           /* CU_MEMPOOL_ATTR_REUSE_*, kept and answered; nothing is hoarded, so nothing to do */
+    size_t used, used_high; /* under memory_lock */
+    size_t live;            /* allocations */
     bool is_default, is_dying;
 };
 
 struct allocation {
     CUdeviceptr base;
-    size_t bytes;               /* as asked for */
-    struct mapping *mapping;    /* that holds it; valid under memory_lock only */
-    struct pool *pool;          /* NULL: not stream-ordered */
+    size_t bytes; /* as asked for */
+    enum mapping_kind kind;
+    struct pool *pool; /* NULL: not stream-ordered */
     bool is_managed;
     uint64_t buffer_id;
 };
 
 enum allocation_use { USE_PLAIN, USE_MANAGED };
 
-/* A multiple of UNIT_BYTES in alignment. CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE for 0 bytes. */
-CUresult memory_allocate(size_t bytes, enum allocation_use use, struct pool *pool, CUdeviceptr *out);
+/* Owned by a context or a pool (the other is NULL), or by neither. A multiple of UNIT_BYTES in alignment.
+ * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE for 0 bytes. */
+CUresult memory_allocate(size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
+                         CUdeviceptr *out);
+/* Everything that the context owns. The device is idle. */
+void memory_release_all(struct context *owner);
 /* Without waiting for anything. CUDA_ERROR_INVALID_VALUE if no allocation starts there. */
 CUresult memory_release(CUdeviceptr base);
 /* The allocation that holds the address: cuMemAlloc's or a whole VMM mapping. */

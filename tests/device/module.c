@@ -14,22 +14,30 @@
 #define WHY_BYTES 512
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct module *loaded;   /* under lock */
+static struct module *loaded; /* under lock */
+static struct module *buried; /* under lock; kept for their dead function handles */
 
-static void explain(const struct load_log *log, const char *why) {
-    if (log != NULL && log->text != NULL && log->bytes > 0) snprintf(log->text, log->bytes, "%s", why);
-    else fprintf(stderr, "cpu device: %s\n", why);
+static void explain(const struct load_log *log, const char *why)
+{
+    if (log != NULL && log->text != NULL && log->bytes > 0)
+        snprintf(log->text, log->bytes, "%s", why);
+    else
+        fprintf(stderr, "cpu device: %s\n", why);
 }
 
 /* The entry to take: the newest PTX that the device may run. */
-static bool choose_entry(const void *image, size_t known_bytes, struct fatbin_entry *best) {
+static bool choose_entry(const void *image, size_t known_bytes, struct fatbin_entry *best)
+{
     struct fatbin fatbin;
     struct fatbin_entry entry;
     bool is_found = false;
-    if (!fatbin_open(image, known_bytes, &fatbin)) return false;
+    if (!fatbin_open(image, known_bytes, &fatbin))
+        return false;
     while (fatbin_next(&fatbin, &entry)) {
-        if (entry.kind != FATBIN_PTX || entry.target > settings()->capability) continue;
-        if (is_found && entry.target <= best->target) continue;
+        if (entry.kind != FATBIN_PTX || entry.target > settings()->capability)
+            continue;
+        if (is_found && entry.target <= best->target)
+            continue;
         *best = entry;
         is_found = true;
     }
@@ -37,7 +45,8 @@ static bool choose_entry(const void *image, size_t known_bytes, struct fatbin_en
 }
 
 /* The PTX of the image, NUL-terminated, to be freed. */
-static CUresult read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why) {
+static CUresult read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why)
+{
     struct fatbin_entry entry;
     switch (image_kind(image, known_bytes)) {
     case IMAGE_TEXT:
@@ -62,19 +71,23 @@ static CUresult read_text(const void *image, size_t known_bytes, char **text, si
     }
 }
 
-static size_t align_up(size_t offset, size_t align) {
+static size_t align_up(size_t offset, size_t align)
+{
     return align > 1 ? (offset + align - 1) / align * align : offset;
 }
 
-static CUresult place_globals(struct module *module) {
+static CUresult place_globals(struct module *module)
+{
     size_t count = program_global_count(module->program), bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const struct program_global *global = program_global(module->program, i);
         bytes = align_up(bytes, global->align) + global->bytes;
     }
-    if (count == 0) return CUDA_SUCCESS;
-    CUresult result = memory_allocate(bytes > 0 ? bytes : 1, USE_PLAIN, NULL, &module->globals);
-    if (result != CUDA_SUCCESS) return result;
+    if (count == 0)
+        return CUDA_SUCCESS;
+    CUresult result = memory_allocate(bytes > 0 ? bytes : 1, USE_PLAIN, NULL, NULL, &module->globals);
+    if (result != CUDA_SUCCESS)
+        return result;
     bytes = 0;
     for (size_t i = 0; i < count; i++) {
         struct program_global *global = program_global(module->program, i);
@@ -86,10 +99,12 @@ static CUresult place_globals(struct module *module) {
     return CUDA_SUCCESS;
 }
 
-static void make_functions(struct module *module) {
+static void make_functions(struct module *module)
+{
     module->function_count = program_entry_count(module->program);
     module->functions = calloc(module->function_count + 1, sizeof *module->functions);
-    if (module->functions == NULL) abort();
+    if (module->functions == NULL)
+        abort();
     for (size_t i = 0; i < module->function_count; i++) {
         struct function *function = &module->functions[i];
         function->magic = HANDLE_FUNCTION;
@@ -102,16 +117,22 @@ static void make_functions(struct module *module) {
     }
 }
 
-/* Functions stay where they are for ever, marked dead: a stale handle is refused. */
-static void bury(struct module *module) {
-    for (size_t i = 0; i < module->function_count; i++) module->functions[i].magic = HANDLE_DEAD;
-    if (module->globals != 0) memory_release(module->globals);
+/* Functions stay where they are for ever, marked dead: a stale handle is refused. Under lock. */
+static void bury(struct module *module)
+{
+    for (size_t i = 0; i < module->function_count; i++)
+        module->functions[i].magic = HANDLE_DEAD;
+    if (module->globals != 0)
+        memory_release(module->globals);
     program_release(module->program);
     module->program = NULL;
     module->magic = HANDLE_DEAD;
+    module->next = buried;
+    buried = module;
 }
 
-static void forget_context(struct context *context) {
+static void forget_context(struct context *context)
+{
     pthread_mutex_lock(&lock);
     for (struct module **link = &loaded; *link != NULL;) {
         struct module *module = *link;
@@ -126,17 +147,20 @@ static void forget_context(struct context *context) {
 }
 
 CUresult module_load(const void *image, size_t known_bytes, struct context *context, const struct load_log *log,
-                     struct module **out) {
+                     struct module **out)
+{
     char *text, why[WHY_BYTES] = "the image cannot be read";
     size_t bytes;
-    if (image == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (image == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = read_text(image, known_bytes, &text, &bytes, why);
     if (result != CUDA_SUCCESS) {
         explain(log, why);
         return result;
     }
     struct module *module = calloc(1, sizeof *module);
-    if (module == NULL) abort();
+    if (module == NULL)
+        abort();
     result = CUDA_ERROR_INVALID_PTX;
     module->program = program_parse(text, bytes, &result, why, sizeof why);
     free(text);
@@ -148,25 +172,27 @@ CUresult module_load(const void *image, size_t known_bytes, struct context *cont
     module->magic = context != NULL ? HANDLE_MODULE : HANDLE_LIBRARY;
     module->context = context;
     make_functions(module);
-    result = place_globals(module);
-    if (result != CUDA_SUCCESS) {
-        bury(module);
-        return result;
-    }
     context_on_destroy(forget_context);
+    result = place_globals(module);
     pthread_mutex_lock(&lock);
-    module->next = loaded;
-    loaded = module;
+    if (result == CUDA_SUCCESS) {
+        module->next = loaded;
+        loaded = module;
+        *out = module;
+    } else {
+        bury(module);
+    }
     pthread_mutex_unlock(&lock);
-    *out = module;
-    return CUDA_SUCCESS;
+    return result;
 }
 
-void module_unload(struct module *module) {
+void module_unload(struct module *module)
+{
     device_wait();
     pthread_mutex_lock(&lock);
     struct module **link = &loaded;
-    while (*link != NULL && *link != module) link = &(*link)->next;
+    while (*link != NULL && *link != module)
+        link = &(*link)->next;
     if (*link != NULL) {
         *link = module->next;
         bury(module);
@@ -174,25 +200,32 @@ void module_unload(struct module *module) {
     pthread_mutex_unlock(&lock);
 }
 
-struct function *module_find_function(struct module *module, const char *name) {
+struct function *module_find_function(struct module *module, const char *name)
+{
     for (size_t i = 0; i < module->function_count; i++)
-        if (strcmp(module->functions[i].entry->name, name) == 0) return &module->functions[i];
+        if (strcmp(module->functions[i].entry->name, name) == 0)
+            return &module->functions[i];
     return NULL;
 }
 
-CUresult module_find_global(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes) {
+CUresult module_find_global(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes)
+{
     size_t count = program_global_count(module->program);
     for (size_t i = 0; i < count; i++) {
         const struct program_global *global = program_global(module->program, i);
-        if (strcmp(global->name, name) != 0) continue;
-        if (address != NULL) *address = (CUdeviceptr)global->address;
-        if (bytes != NULL) *bytes = global->bytes;
+        if (strcmp(global->name, name) != 0)
+            continue;
+        if (address != NULL)
+            *address = (CUdeviceptr)global->address;
+        if (bytes != NULL)
+            *bytes = global->bytes;
         return CUDA_SUCCESS;
     }
     return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult function_find(CUfunction handle, struct function **out) {
+CUresult function_find(CUfunction handle, struct function **out)
+{
     struct function *function = (struct function *)handle;
     if (function == NULL || ((uintptr_t)function & 7) != 0 || function->magic != HANDLE_FUNCTION)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -200,24 +233,30 @@ CUresult function_find(CUfunction handle, struct function **out) {
     return CUDA_SUCCESS;
 }
 
-CUresult function_prepare(struct function *function) {
-    if (atomic_load_explicit(&function->is_prepared, memory_order_acquire)) return CUDA_SUCCESS;
+CUresult function_prepare(struct function *function)
+{
+    if (atomic_load_explicit(&function->is_prepared, memory_order_acquire))
+        return CUDA_SUCCESS;
     char why[WHY_BYTES] = "";
     bool was_compiled = false;
     if (!program_prepare(function->module->program, function->index, &was_compiled, why, sizeof why)) {
         fprintf(stderr, "cpu device: %s: %s\n", function->entry->name, why);
         return CUDA_ERROR_INVALID_PTX;
     }
-    if (was_compiled) stats_add_compiled();
+    if (was_compiled)
+        stats_add_compiled();
     atomic_store_explicit(&function->is_prepared, true, memory_order_release);
     return CUDA_SUCCESS;
 }
 
-struct load_log load_log_of(unsigned count, const CUjit_option *options, void *const *values) {
+struct load_log load_log_of(unsigned count, const CUjit_option *options, void *const *values)
+{
     struct load_log log = {NULL, 0};
     for (unsigned i = 0; options != NULL && values != NULL && i < count; i++) {
-        if (options[i] == CU_JIT_ERROR_LOG_BUFFER) log.text = values[i];
-        if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) log.bytes = (size_t)(uintptr_t)values[i];
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+            log.text = values[i];
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            log.bytes = (size_t)(uintptr_t)values[i];
     }
     return log;
 }

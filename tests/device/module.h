@@ -20,11 +20,11 @@ struct function {
 };
 
 struct module {
-    enum handle_kind magic;     /* HANDLE_MODULE or HANDLE_LIBRARY */
-    struct context *context;    /* NULL: a library's */
+    enum handle_kind magic;  /* HANDLE_MODULE or HANDLE_LIBRARY */
+    struct context *context; /* NULL: a library's */
     uint64_t context_id;
     struct program *program;
-    CUdeviceptr globals;        /* one allocation for all; 0: none */
+    CUdeviceptr globals; /* one allocation for all; 0: none */
     size_t function_count;
     struct function *functions;
     struct module *next;

@@ -16,7 +16,8 @@ struct pointer {
     int protection;
 };
 
-static void look_up(CUdeviceptr address, struct context *context, struct pointer *out) {
+static void look_up(CUdeviceptr address, struct context *context, struct pointer *out)
+{
     *out = (struct pointer){.address = address, .context = context};
     out->is_device = memory_find(address, &out->allocation);
     if (out->is_device) {
@@ -29,34 +30,47 @@ static void look_up(CUdeviceptr address, struct context *context, struct pointer
     }
 }
 
-static CUdeviceptr range_start(const struct pointer *pointer) {
+static CUdeviceptr range_start(const struct pointer *pointer)
+{
     return pointer->is_device ? pointer->allocation.base : pointer->host.base;
 }
 
-static size_t range_bytes(const struct pointer *pointer) {
+static size_t range_bytes(const struct pointer *pointer)
+{
     return pointer->is_device ? pointer->allocation.bytes : pointer->host.bytes;
 }
 
-static unsigned access_flags(const struct pointer *pointer) {
-    if (pointer->is_host) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-    if (pointer->protection & PROT_WRITE) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+static unsigned access_flags(const struct pointer *pointer)
+{
+    if (pointer->is_host)
+        return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    if (pointer->protection & PROT_WRITE)
+        return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
     return pointer->protection & PROT_READ ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
                                            : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
 /* False: the address has no such attribute. */
-static bool answer(const struct pointer *pointer, CUpointer_attribute attribute, void *value) {
+static bool answer(const struct pointer *pointer, CUpointer_attribute attribute, void *value)
+{
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)value = (CUcontext)pointer->context; return true;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)value = (CUcontext)pointer->context;
+        return true;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)value = pointer->is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         return true;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)value = pointer->address; return true;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr *)value = pointer->address;
+        return true;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (pointer->is_device && !pointer->allocation.is_managed) return false;
+        if (pointer->is_device && !pointer->allocation.is_managed)
+            return false;
         *(void **)value = (void *)pointer->address;
         return true;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(unsigned *)value = 0; return true;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)value = 0;
+        return true;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *(unsigned long long *)value = pointer->is_device ? pointer->allocation.buffer_id : pointer->host.base;
@@ -64,36 +78,58 @@ static bool answer(const struct pointer *pointer, CUpointer_attribute attribute,
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned *)value = pointer->is_device && pointer->allocation.is_managed;
         return true;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = 0; return true;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *(unsigned *)value = 0; return true;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)value = 0;
+        return true;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *(unsigned *)value = 0;
+        return true;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *(CUdeviceptr *)value = range_start(pointer); return true;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        *(CUdeviceptr *)value = range_start(pointer);
+        return true;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: *(size_t *)value = range_bytes(pointer); return true;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned *)value = 1; return true;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *(unsigned long long *)value = 0; return true;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        *(size_t *)value = range_bytes(pointer);
+        return true;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        *(unsigned *)value = 1;
+        return true;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *(unsigned long long *)value = 0;
+        return true;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: *(unsigned *)value = 0; return true;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(unsigned *)value = access_flags(pointer); return true;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        *(unsigned *)value = 0;
+        return true;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        *(unsigned *)value = access_flags(pointer);
+        return true;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         *(CUmemoryPool *)value = pointer->is_device ? (CUmemoryPool)pointer->allocation.pool : NULL;
         return true;
-    default: return false;
+    default:
+        return false;
     }
 }
 
-CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
+{
     struct context *context;
     struct pointer pointer;
     CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS) return result;
-    if (value == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (value == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     look_up(address, context, &pointer);
-    if (!pointer.is_device && !pointer.is_host) return CUDA_ERROR_INVALID_VALUE;
+    if (!pointer.is_device && !pointer.is_host)
+        return CUDA_ERROR_INVALID_VALUE;
     return answer(&pointer, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static size_t width_of(CUpointer_attribute attribute) {
+static size_t width_of(CUpointer_attribute attribute)
+{
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -103,36 +139,44 @@ static size_t width_of(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return 4;
-    default: return 8;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        return 4;
+    default:
+        return 8;
     }
 }
 
 /* Unlike the single form, an unknown address is no error: its attributes are zero. */
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **values,
-                                CUdeviceptr address) {
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **values, CUdeviceptr address)
+{
     struct context *context;
     struct pointer pointer;
     CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS) return result;
-    if (attributes == NULL || values == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (attributes == NULL || values == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     look_up(address, context, &pointer);
     for (unsigned i = 0; i < count; i++) {
         if (values[i] == NULL || (unsigned)attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE)
             return CUDA_ERROR_INVALID_VALUE;
         bool is_known = (pointer.is_device || pointer.is_host) && answer(&pointer, attributes[i], values[i]);
-        if (is_known) continue;
+        if (is_known)
+            continue;
         memset(values[i], 0, width_of(attributes[i]));
-        if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) *(int *)values[i] = CU_DEVICE_INVALID;
+        if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+            *(int *)values[i] = CU_DEVICE_INVALID;
     }
     return CUDA_SUCCESS;
 }
 
-CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
+{
     struct context *context;
     struct pointer pointer;
     CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     look_up(address, context, &pointer);
     /* Copies of the legacy stream are synchronous enough already. */
     if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !pointer.is_device)
@@ -141,28 +185,34 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 }
 
 /* Managed memory is where both sides can touch it: advice and prefetching have nothing to move. */
-static CUresult check_managed(CUdeviceptr address, size_t bytes) {
+static CUresult check_managed(CUdeviceptr address, size_t bytes)
+{
     struct context *context;
     struct allocation allocation;
     CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS) return result;
-    if (bytes == 0 || !memory_find(address, &allocation) || !allocation.is_managed) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (bytes == 0 || !memory_find(address, &allocation) || !allocation.is_managed)
+        return CUDA_ERROR_INVALID_VALUE;
     return address + bytes > allocation.base + allocation.bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device) {
+CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device)
+{
     (void)advice;
     (void)device;
     return check_managed(address, bytes);
 }
 
-CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {
+CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location)
+{
     (void)advice;
     (void)location;
     return check_managed(address, bytes);
 }
 
-CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream handle) {
+CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream handle)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
@@ -170,17 +220,21 @@ CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, 
     return result != CUDA_SUCCESS ? result : check_managed(address, bytes);
 }
 
-CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
+CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
+{
     return cuMemPrefetchAsync(address, bytes, device, per_thread(stream));
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-                               CUstream stream) {
-    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+                               CUstream stream)
+{
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return cuMemPrefetchAsync(address, bytes, location.id, stream);
 }
 
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-                                    CUstream stream) {
+                                    CUstream stream)
+{
     return cuMemPrefetchAsync_v2(address, bytes, location, flags, per_thread(stream));
 }

@@ -8,7 +8,8 @@
 static struct pool default_pool = {.magic = HANDLE_POOL, .is_default = true, .reuse = {1, 1, 1}};
 static struct pool *current_pool = &default_pool;
 
-static CUresult find(CUmemoryPool handle, struct pool **out) {
+static CUresult find(CUmemoryPool handle, struct pool **out)
+{
     struct pool *pool = (struct pool *)handle;
     if (pool == NULL || ((uintptr_t)pool & 7) != 0 || pool->magic != HANDLE_POOL || pool->is_dying)
         return CUDA_ERROR_INVALID_VALUE;
@@ -16,39 +17,48 @@ static CUresult find(CUmemoryPool handle, struct pool **out) {
     return CUDA_SUCCESS;
 }
 
-static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUstream handle) {
+static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUstream handle)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    return memory_allocate(bytes, USE_PLAIN, pool, out);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return memory_allocate(bytes, USE_PLAIN, NULL, pool, out);
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream) {
+CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
+{
     return allocate(out, bytes, current_pool, stream);
 }
 
-CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream) {
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream)
+{
     return allocate(out, bytes, current_pool, per_thread(stream));
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
+{
     struct pool *pool;
     CUresult result = find(handle, &pool);
     return result != CUDA_SUCCESS ? result : allocate(out, bytes, pool, stream);
 }
 
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
+{
     return cuMemAllocFromPoolAsync(out, bytes, handle, per_thread(stream));
 }
 
-static CUresult free_async(CUdeviceptr address, CUstream handle) {
+static CUresult free_async(CUdeviceptr address, CUstream handle)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct allocation allocation;
-    if (!memory_find(address, &allocation) || allocation.base != address) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory_find(address, &allocation) || allocation.base != address)
+        return CUDA_ERROR_INVALID_VALUE;
     struct work *work = work_new(WORK_RELEASE);
     work->release = address;
     memory_expect_release(1);
@@ -56,136 +66,194 @@ static CUresult free_async(CUdeviceptr address, CUstream handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
     return free_async(address, stream);
 }
 
-CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
+{
     return free_async(address, per_thread(stream));
 }
 
-CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties) {
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (out == NULL || properties == NULL || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (properties->location.id != 0) return CUDA_ERROR_INVALID_DEVICE;
+    if (properties->location.id != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
     struct pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (pool == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *pool = (struct pool){.magic = HANDLE_POOL, .properties = *properties, .reuse = {1, 1, 1}};
     *out = (CUmemoryPool)pool;
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolDestroy(CUmemoryPool handle) {
+CUresult cuMemPoolDestroy(CUmemoryPool handle)
+{
     struct pool *pool;
     CUresult result = find(handle, &pool);
-    if (result != CUDA_SUCCESS) return result;
-    if (pool->is_default) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (pool->is_default)
+        return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
-    if (current_pool == pool) current_pool = &default_pool;
+    if (current_pool == pool)
+        current_pool = &default_pool;
     pool->is_dying = true;
     bool is_empty = pool->live == 0;
     memory_unlock();
-    if (is_empty) free(pool);
+    if (is_empty)
+        free(pool);
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
+{
     struct pool *pool;
     (void)keep;
     return find(handle, &pool);
 }
 
 /* Some attributes are 32 bits wide, the others 64. */
-CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value) {
+CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value)
+{
     struct pool *pool;
     CUresult result = find(handle, &pool);
-    if (result != CUDA_SUCCESS) return result;
-    if (value == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (value == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
     switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: pool->reuse[0] = *(int *)value; break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: pool->reuse[1] = *(int *)value; break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: pool->reuse[2] = *(int *)value; break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->release_threshold = *(cuuint64_t *)value; break;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        pool->reuse[0] = *(int *)value;
+        break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        pool->reuse[1] = *(int *)value;
+        break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        pool->reuse[2] = *(int *)value;
+        break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        pool->release_threshold = *(cuuint64_t *)value;
+        break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        if (*(cuuint64_t *)value != 0) result = CUDA_ERROR_INVALID_VALUE;
-        else pool->used_high = pool->used;
+        if (*(cuuint64_t *)value != 0)
+            result = CUDA_ERROR_INVALID_VALUE;
+        else
+            pool->used_high = pool->used;
         break;
-    default: result = CUDA_ERROR_INVALID_VALUE;
+    default:
+        result = CUDA_ERROR_INVALID_VALUE;
     }
     memory_unlock();
     return result;
 }
 
-CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value) {
+CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value)
+{
     struct pool *pool;
     CUresult result = find(handle, &pool);
-    if (result != CUDA_SUCCESS) return result;
-    if (value == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (value == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
     switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: *(int *)value = pool->reuse[0]; break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: *(int *)value = pool->reuse[1]; break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: *(int *)value = pool->reuse[2]; break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *(cuuint64_t *)value = pool->release_threshold; break;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        *(int *)value = pool->reuse[0];
+        break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        *(int *)value = pool->reuse[1];
+        break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        *(int *)value = pool->reuse[2];
+        break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        *(cuuint64_t *)value = pool->release_threshold;
+        break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = pool->used; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        *(cuuint64_t *)value = pool->used;
+        break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = pool->used_high; break;
-    default: result = CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        *(cuuint64_t *)value = pool->used_high;
+        break;
+    default:
+        result = CUDA_ERROR_INVALID_VALUE;
     }
     memory_unlock();
     return result;
 }
 
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, size_t count) {
+CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, size_t count)
+{
     struct pool *pool;
     CUresult result = find(handle, &pool);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     for (size_t i = 0; i < count; i++) {
-        if (access == NULL || access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-        if (access[i].location.id != 0) return CUDA_ERROR_INVALID_DEVICE;
+        if (access == NULL || access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (access[i].location.id != 0)
+            return CUDA_ERROR_INVALID_DEVICE;
         /* The device that owns the pool cannot be shut out of it. */
-        if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_ERROR_INVALID_DEVICE;
+        if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            return CUDA_ERROR_INVALID_DEVICE;
     }
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location) {
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
+{
     struct pool *pool;
     CUresult result = find(handle, &pool);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id != 0)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (CUmemoryPool)&default_pool;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device) {
+CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
+{
     CUresult result = device_check(device);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (CUmemoryPool)current_pool;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
+{
     struct pool *pool;
     CUresult result = device_check(device);
-    if (result == CUDA_SUCCESS) result = find(handle, &pool);
-    if (result == CUDA_SUCCESS) current_pool = pool;
+    if (result == CUDA_SUCCESS)
+        result = find(handle, &pool);
+    if (result == CUDA_SUCCESS)
+        current_pool = pool;
     return result;
 }

@@ -1,6 +1,7 @@
 /* An entry as C: the functions it calls, its regions, its tables. */
 #include "tests/device/ptx_emit.h"
 #include "tests/device/ptx_fold.h"
+#include "tests/device/ptx_inline.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -287,10 +288,25 @@ static void enter_block(struct emit *e, uint32_t block)
     for (uint32_t reg = 0; live && reg < e->function->reg_count; reg++) {
         if (!has_bit(live, reg) || e->slots[reg] == UINT32_MAX)
             continue;
-        const struct ptx_register *r = &e->function->regs[reg];
-        emit_c(e, "r%u = SLOT(%s, %u)[t];\n", reg, r->type == PTX_PRED ? "uint8_t" : ptx_register_c(r), e->slots[reg]);
+        emit_c(e, "r%u = s%u[k];\n", reg, reg);
     }
     emit_c(e, "goto b%u;\n", block);
+}
+
+/* Nothing but the region itself reaches slots and states while it runs: hence restrict. */
+static void declare_slots(struct emit *e, const uint8_t *used)
+{
+    if (!e->flow->sync_count)
+        return;
+    for (uint32_t reg = 0; reg < e->function->reg_count; reg++) {
+        const struct ptx_register *r = &e->function->regs[reg];
+        const char *type = r->type == PTX_PRED ? "uint8_t" : ptx_register_c(r);
+        if (used[reg] && e->slots[reg] != UINT32_MAX)
+            emit_c(e, "%s *const restrict s%u = SLOT(%s, %u);\n", type, reg, type, e->slots[reg]);
+    }
+    emit_c(e, "uint16_t *const restrict at = B->at;\nuint32_t *const restrict xa = (uint32_t *)B->exchange_a;\n"
+              "uint64_t *const restrict xw = B->exchange_a;\nuint32_t *const restrict xb = B->exchange_b;\n"
+              "uint32_t *const restrict xc = B->exchange_c;\nuint32_t *const restrict xm = B->exchange_mask;\n");
 }
 
 /* Regions [from, to) as one function; more than one where they share too much code. */
@@ -308,12 +324,14 @@ static void emit_region(struct emit *e, uint32_t from, uint32_t to)
     e->changed = marks.written;
     emit_c(e, "static void k%u_r%u(struct ptx_block *B, uint32_t first, uint32_t end, uint32_t entry)\n{\n(void)entry;\n"
               "uint8_t *const S = B->shared; (void)S;\nconst uint8_t *const P = B->params; (void)P;\n"
-              "const uint32_t nx = B->ntid[0], ny = B->ntid[1], flat = B->threads == nx;\n"
-              "for (uint32_t t0 = first; t0 < end;) {\n"
+              "const uint32_t nx = B->ntid[0], ny = B->ntid[1], flat = B->threads == nx;\n", e->entry->number, from);
+    declare_slots(e, marks.used);
+    emit_c(e, "for (uint32_t t0 = first; t0 < end;) {\n"
               "const uint32_t x0 = flat ? t0 : t0 %% nx, y = flat ? 0 : t0 / nx %% ny, z = flat ? 0 : t0 / nx / ny; (void)y; (void)z;\n"
-              "uint32_t n = end - t0 < nx - x0 ? end - t0 : nx - x0;\n", e->entry->number, from);
+              "uint32_t n = end - t0 < nx - x0 ? end - t0 : nx - x0;\n");
     emit_head(e, marks.used);
-    emit_c(e, "for (uint64_t i = 0; i < n; i++) {\nconst uint32_t t = t0 + (uint32_t)i, x = x0 + (uint32_t)i; (void)x; (void)t;\n");
+    emit_c(e, "for (uint64_t i = 0; i < n; i++) {\nconst uint64_t k = (uint64_t)t0 + i;\n"
+              "const uint32_t t = t0 + (uint32_t)i, x = x0 + (uint32_t)i; (void)x; (void)t; (void)k;\n");
     emit_loop_values(e, marks.used);
     if (e->layout->local_bytes)
         emit_c(e, "uint8_t *const L = B->local + (uint64_t)t * %zu; (void)L;\n", e->layout->local_bytes);
@@ -396,6 +414,11 @@ bool ptx_emit_entry(struct ptx_module *module, struct ptx_function *entry, struc
 {
     struct ptx_arena arena = { 0 };
     struct ptx_layout layout;
+    const char *endless;
+    if (!ptx_inline_waiting_calls(module, entry, &endless)) {
+        snprintf(why, why_bytes, "%s: barriers or warp operations in %s, which calls itself or is too large", entry->name, endless);
+        return false;
+    }
     uint8_t *reached = reach_entry(module, entry, &layout);
     struct emit e = { .module = module, .arena = &arena, .text = text, .entry = entry, .function = entry, .layout = &layout,
                       .why = why, .why_bytes = why_bytes };

@@ -40,7 +40,7 @@ void emit_exit(struct emit *e)
     if (!e->function->is_entry)
         emit_refuse(e, "exit in a function that is called");
     else
-        emit_c(e, "%sgoto next;\n", e->flow->sync_count ? "B->at[t] = PTX_DONE; " : "");
+        emit_c(e, "%sgoto next;\n", e->flow->sync_count ? "at[k] = PTX_DONE; " : "");
 }
 
 void emit_ret(struct emit *e)
@@ -68,7 +68,7 @@ const char *emit_function_name(struct emit *e, const struct ptx_function *functi
 
 static const char *argument(struct emit *e, const struct ptx_operand *operand)
 {
-    if (operand->kind != PTX_OP_VARIABLE || operand->variable->space != PTX_PARAM) {
+    if (operand->kind != PTX_OP_VARIABLE || (operand->variable->space != PTX_PARAM && operand->variable->space != PTX_LOCAL)) {
         emit_refuse(e, "arguments must be .param variables");
         return "0";
     }

@@ -199,8 +199,7 @@ static void read_sync(struct emit *e, struct sync *s)
 
 static void store_live(struct emit *e, uint32_t reg)
 {
-    const char *type = e->function->regs[reg].type == PTX_PRED ? "uint8_t" : ptx_register_c(&e->function->regs[reg]);
-    emit_c(e, "SLOT(%s, %u)[t] = r%u;\n", type, e->slots[reg], reg);
+    emit_c(e, "s%u[k] = r%u;\n", reg, reg);
 }
 
 static bool has_bit(const uint64_t *set, uint32_t bit)
@@ -221,18 +220,18 @@ void emit_suspend(struct emit *e)
         return;
     const struct ptx_block_of_code *block = &e->flow->blocks[e->block];
     if (s.a)
-        emit_c(e, "%s[t] = %s;\n", s.a_is_wide ? "B->exchange_a" : "((uint32_t *)B->exchange_a)", s.a);
+        emit_c(e, "%s[k] = %s;\n", s.a_is_wide ? "xw" : "xa", s.a);
     if (s.b)
-        emit_c(e, "B->exchange_b[t] = %s;\n", s.b);
+        emit_c(e, "xb[k] = %s;\n", s.b);
     if (s.c)
-        emit_c(e, "B->exchange_c[t] = %s;\n", s.c);
+        emit_c(e, "xc[k] = %s;\n", s.c);
     if (s.mask && !emit_constant(s.mask, &constant))
-        emit_c(e, "B->exchange_mask[t] = %s;\n", emit_value(e, s.mask, PTX_B32));
+        emit_c(e, "xm[k] = %s;\n", emit_value(e, s.mask, PTX_B32));
     const uint64_t *live = e->flow->blocks[block->resume].live_in;
     for (uint32_t reg = 0; reg < e->function->reg_count; reg++)
         if (has_bit(live, reg) && e->changed[reg] && e->slots[reg] != UINT32_MAX)
             store_live(e, reg);
-    emit_c(e, "B->at[t] = PTX_WAITS | %u; goto next;\n", block->sync);
+    emit_c(e, "at[k] = PTX_WAITS | %u; goto next;\n", block->sync);
 }
 
 /* ---- tables ---- */

@@ -97,26 +97,27 @@ F double ptx_down_f64(double x)
 }
 F double ptx_up_f64(double x) { return -ptx_down_f64(-x); }
 
-/* The value d + e, where |e| is at most half a unit in the last place of d, rounded once. */
+/* The value d + e, where |e| is at most half a unit in the last place of d, rounded once. What is left of it beyond its
+ * nearest float has the exact sign, as d minus that float is exact. */
+F double ptx_rest(double d, double e, float f) { return (d - (double)f) + e; }
 F float ptx_round_rm(double d, double e)
 {
     float f = (float)d;
     uint32_t b = ptx_u32(f), below = f > 0.0f ? b - 1 : b + 1;
     below = f == 0.0f ? 0x80000001u : below;
-    return ((double)f > d) | (((double)f == d) & (e < 0.0)) ? ptx_f32(below) : f;
+    return ptx_rest(d, e, f) < 0.0 ? ptx_f32(below) : f;
 }
 F float ptx_round_rp(double d, double e)
 {
     float f = (float)d;
     uint32_t b = ptx_u32(f), above = f < 0.0f ? b - 1 : b + 1;
     above = f == 0.0f ? 1 : above;
-    return ((double)f < d) | (((double)f == d) & (e > 0.0)) ? ptx_f32(above) : f;
+    return ptx_rest(d, e, f) > 0.0 ? ptx_f32(above) : f;
 }
 F float ptx_round_rz(double d, double e)
 {
-    float down = ptx_round_rm(d, e), up = ptx_round_rp(d, e), f = (float)d;
-    f = d > 0.0 ? down : f;
-    return d < 0.0 ? up : f;
+    float f = (float)d;
+    return ptx_rest(d, e, f) * __builtin_copysign(1.0, (double)f) < 0.0 ? ptx_f32(ptx_u32(f) - 1) : f;
 }
 /* What rounding lost in s = a + b (exact, by Knuth); 0 where s is not finite. */
 F double ptx_lost(double a, double b, double s)
@@ -124,22 +125,21 @@ F double ptx_lost(double a, double b, double s)
     double v = s - a, e = (a - (s - v)) + (b - v);
     return e == e ? e : 0.0;
 }
-/* p + c with p exact. An exact zero of opposite signs is -0 only when rounding down. */
-#define DIRECTED(mode, zero) \
+/* p + c with p exact. An exact zero from opposite signs is -0 when rounding down, which the negated sum gives. */
+#define DIRECTED(mode, sum) \
 F float ptx_sum_##mode(double p, double c) \
 { \
-    double s = p + c; \
-    float f = ptx_round_##mode(s, ptx_lost(p, c, s)); \
-    return (s == 0.0) & (ptx_u64(p) != ptx_u64(c)) ? zero : f; \
+    double s = sum; \
+    return ptx_round_##mode(s, ptx_lost(p, c, s)); \
 } \
 F float ptx_add_f32_##mode(float a, float b) { return ptx_sum_##mode((double)a, (double)b); } \
 F float ptx_sub_f32_##mode(float a, float b) { return ptx_sum_##mode((double)a, -(double)b); } \
 F float ptx_mul_f32_##mode(float a, float b) { return ptx_round_##mode((double)a * (double)b, 0.0); } \
 F float ptx_fma_f32_##mode(float a, float b, float c) { return ptx_sum_##mode((double)a * (double)b, (double)c); } \
 F float ptx_cvt_f64_f32_##mode(double a) { return ptx_round_##mode(a, 0.0); }
-DIRECTED(rm, -0.0f)
-DIRECTED(rp, 0.0f)
-DIRECTED(rz, 0.0f)
+DIRECTED(rm, -(-p - c))
+DIRECTED(rp, p + c)
+DIRECTED(rz, p + c)
 
 extern int fesetround(int);
 #if defined __x86_64__
@@ -170,7 +170,7 @@ F float ptx_ex2_f32(float x)
 {
     float c = x > -160.0f ? x : -160.0f;
     c = c < 140.0f ? c : 140.0f;
-    float r = __builtin_roundevenf(c);
+    float r = __builtin_rintf(c);
     float f = c - r;
     float s = 0x1.4413896p-13f;
     s = __builtin_fmaf(s, f, 0x1.5f0890p-10f);
@@ -201,7 +201,7 @@ F float ptx_lg2_f32(float x)
 /* x = k pi/2 + r, |r| <= pi/4. */
 F double ptx_quarter(float x, double *r)
 {
-    double k = __builtin_roundeven((double)x * 0.63661977236758134308);
+    double k = __builtin_rint((double)x * 0.63661977236758134308);
     *r = __builtin_fma(k, -1.57079632679489655800, (double)x);
     *r = __builtin_fma(k, -6.12323399573676603587e-17, *r);
     return k - 4.0 * __builtin_floor(k * 0.25);
@@ -252,7 +252,7 @@ F float ptx_div_approx_f32(float a, float b)
 
 /* ---- conversions ---- */
 #define ROUNDING(T, s) \
-F T ptx_rni_##T(T x) { return __builtin_roundeven##s(x); } \
+F T ptx_rni_##T(T x) { return __builtin_rint##s(x); } \
 F T ptx_rzi_##T(T x) { return __builtin_trunc##s(x); } \
 F T ptx_rmi_##T(T x) { return __builtin_floor##s(x); } \
 F T ptx_rpi_##T(T x) { return __builtin_ceil##s(x); }

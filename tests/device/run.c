@@ -14,25 +14,29 @@
 /* Below this the other threads are not woken: it would take longer than the work. */
 #define SHARED_NANOSECONDS 40000
 
-static void run_block(void *subject, uint64_t index, struct program_worker *worker) {
+static void run_block(void *subject, uint64_t index, struct program_worker *worker)
+{
     const struct grid_work *work = subject;
     program_run_block(work->function->module->program, work->function->index, &work->grid, index, worker);
 }
 
 /* What one block takes, smoothed; decides whether the next launch is shared. */
-static void learn_duration(struct function *function, uint64_t blocks, uint64_t nanoseconds, bool is_shared) {
+static void learn_duration(struct function *function, uint64_t blocks, uint64_t nanoseconds, bool is_shared)
+{
     uint64_t each = nanoseconds * (is_shared ? settings()->threads : 1) / blocks;
     uint64_t before = function->nanoseconds_per_block;
     uint64_t now = before == 0 ? each : (3 * before + each) / 4;
     function->nanoseconds_per_block = (uint32_t)(now == 0 ? 1 : now < UINT32_MAX ? now : UINT32_MAX);
 }
 
-static CUresult run_grid(struct grid_work *work, uint64_t seed) {
+static CUresult run_grid(struct grid_work *work, uint64_t seed)
+{
     struct function *function = work->function;
     stats_add_launch();
     work->grid.seed = seed;
     struct job job = {.run = run_block, .subject = work, .parts = work->blocks, .seed = seed};
-    if (work->grid.is_cooperative && work->blocks > 1) return crew_run_together(&job);
+    if (work->grid.is_cooperative && work->blocks > 1)
+        return crew_run_together(&job);
     uint64_t each = function->nanoseconds_per_block;
     job.is_shared = work->blocks > 1 && (each == 0 || each * work->blocks > SHARED_NANOSECONDS);
     uint64_t begin = now_nanoseconds();
@@ -41,40 +45,52 @@ static CUresult run_grid(struct grid_work *work, uint64_t seed) {
     return result;
 }
 
-static CUresult run_copy(struct copy_work *copy, uint64_t seed) {
+static CUresult run_copy(struct copy_work *copy, uint64_t seed)
+{
     uint64_t parts = copy_parts(copy);
     struct job job = {copy_run_part, copy, parts, parts > 1, seed};
     return crew_run(&job);
 }
 
-static CUresult run_fill(struct fill_work *fill, uint64_t seed) {
+static CUresult run_fill(struct fill_work *fill, uint64_t seed)
+{
     uint64_t parts = fill_parts(fill);
     bool is_shared = fill->height > 1 ? fill->height * fill->width > 65536 : parts > 1;
     struct job job = {fill_run_part, fill, parts, is_shared, seed};
     return crew_run(&job);
 }
 
-static void write_value(void *argument) {
+static void write_value(void *argument)
+{
     const struct value_work *value = argument;
-    if (value->is_wide) __atomic_store_n((uint64_t *)value->address, value->value, __ATOMIC_RELEASE);
-    else __atomic_store_n((uint32_t *)value->address, (uint32_t)value->value, __ATOMIC_RELEASE);
+    if (value->is_wide)
+        __atomic_store_n((uint64_t *)value->address, value->value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint32_t *)value->address, (uint32_t)value->value, __ATOMIC_RELEASE);
 }
 
-static void release_memory(CUdeviceptr address) {
+static void release_memory(CUdeviceptr address)
+{
     memory_release(address);
     memory_expect_release(-1);
 }
 
-CUresult work_run(struct work *work, uint64_t seed) {
+CUresult work_run(struct work *work, uint64_t seed)
+{
     struct context *context = work->stream->context;
     CUresult error = context->error;
     switch (work->kind) {
-    case WORK_GRID: return error != CUDA_SUCCESS ? error : run_grid(&work->grid, seed);
-    case WORK_COPY: return error != CUDA_SUCCESS ? error : run_copy(&work->copy, seed);
-    case WORK_FILL: return error != CUDA_SUCCESS ? error : run_fill(&work->fill, seed);
-    case WORK_VALUE_WRITE: return error != CUDA_SUCCESS ? error : fault_guard(write_value, &work->value);
+    case WORK_GRID:
+        return error != CUDA_SUCCESS ? error : run_grid(&work->grid, seed);
+    case WORK_COPY:
+        return error != CUDA_SUCCESS ? error : run_copy(&work->copy, seed);
+    case WORK_FILL:
+        return error != CUDA_SUCCESS ? error : run_fill(&work->fill, seed);
+    case WORK_VALUE_WRITE:
+        return error != CUDA_SUCCESS ? error : fault_guard(write_value, &work->value);
     case WORK_HOST:
-        if (error == CUDA_SUCCESS) work->host.function(work->host.data);
+        if (error == CUDA_SUCCESS)
+            work->host.function(work->host.data);
         return CUDA_SUCCESS;
     case WORK_CALLBACK:
         work->callback.function((CUstream)work->stream, error, work->callback.data);

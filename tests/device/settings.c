@@ -10,8 +10,10 @@ static struct settings the_settings;
 static bool is_valid;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool parse_count(const char *text, uint64_t *out, const char **rest) {
-    if (*text < '0' || *text > '9') return false;
+static bool parse_count(const char *text, uint64_t *out, const char **rest)
+{
+    if (*text < '0' || *text > '9')
+        return false;
     errno = 0;
     char *end;
     *out = strtoull(text, &end, 0);
@@ -19,48 +21,64 @@ static bool parse_count(const char *text, uint64_t *out, const char **rest) {
     return errno == 0;
 }
 
-static bool parse_size(const char *text, uint64_t *out) {
-    static const struct { const char *suffix; unsigned shift; } units[] = {
+static bool parse_size(const char *text, uint64_t *out)
+{
+    static const struct {
+        const char *suffix;
+        unsigned shift;
+    } units[] = {
         {"", 0}, {"K", 10}, {"KiB", 10}, {"M", 20}, {"MiB", 20}, {"G", 30}, {"GiB", 30},
     };
     const char *rest;
-    if (!parse_count(text, out, &rest)) return false;
+    if (!parse_count(text, out, &rest))
+        return false;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(rest, units[i].suffix) != 0) continue;
-        if (*out > UINT64_MAX >> units[i].shift) return false;
+        if (strcmp(rest, units[i].suffix) != 0)
+            continue;
+        if (*out > UINT64_MAX >> units[i].shift)
+            return false;
         *out <<= units[i].shift;
         return true;
     }
     return false;
 }
 
-static bool parse_capability(const char *text, uint32_t *out) {
+static bool parse_capability(const char *text, uint32_t *out)
+{
     unsigned major, minor;
     char excess;
-    if (sscanf(text, "%2u.%1u%c", &major, &minor, &excess) != 2) return false;
+    if (sscanf(text, "%2u.%1u%c", &major, &minor, &excess) != 2)
+        return false;
     *out = major * 10 + minor;
     return *out >= 50;
 }
 
-static bool refuse(const char *name, const char *text, const char *expected) {
+static bool refuse(const char *name, const char *text, const char *expected)
+{
     char line[512];
     int length = snprintf(line, sizeof line, "cpu device: %s=%s: expected %s\n", name, text, expected);
-    if (length > 0) (void)!write(2, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    if (length > 0)
+        (void)!write(2, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
     return false;
 }
 
-static bool read_size(const char *name, size_t *out, const char *expected) {
+static bool read_size(const char *name, size_t *out, const char *expected)
+{
     const char *text = getenv(name);
-    if (text == NULL) return true;
+    if (text == NULL)
+        return true;
     uint64_t value;
-    if (!parse_size(text, &value) || value == 0) return refuse(name, text, expected);
+    if (!parse_size(text, &value) || value == 0)
+        return refuse(name, text, expected);
     *out = value;
     return true;
 }
 
-static bool read_number(const char *name, uint64_t low, uint64_t high, uint64_t *out, const char *expected) {
+static bool read_number(const char *name, uint64_t low, uint64_t high, uint64_t *out, const char *expected)
+{
     const char *text = getenv(name), *rest;
-    if (text == NULL) return true;
+    if (text == NULL)
+        return true;
     uint64_t value;
     if (!parse_count(text, &value, &rest) || *rest != '\0' || value < low || value > high)
         return refuse(name, text, expected);
@@ -68,11 +86,14 @@ static bool read_number(const char *name, uint64_t low, uint64_t high, uint64_t 
     return true;
 }
 
-static bool read_memory(struct settings *out) {
+static bool read_memory(struct settings *out)
+{
     out->memory_bytes = (size_t)1 << 30;
     out->frame_bytes = (size_t)64 << 10;
-    if (!read_size("CPUDEV_MEMORY", &out->memory_bytes, "a size such as 512MiB")) return false;
-    if (!read_size("CPUDEV_GRANULARITY", &out->frame_bytes, "a size such as 64KiB")) return false;
+    if (!read_size("CPUDEV_MEMORY", &out->memory_bytes, "a size such as 512MiB"))
+        return false;
+    if (!read_size("CPUDEV_GRANULARITY", &out->frame_bytes, "a size such as 64KiB"))
+        return false;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), frame = out->frame_bytes;
     if (frame < page || (frame & (frame - 1)) != 0)
         return refuse("CPUDEV_GRANULARITY", getenv("CPUDEV_GRANULARITY"), "a power of two of at least a page");
@@ -82,31 +103,39 @@ static bool read_memory(struct settings *out) {
     return true;
 }
 
-static bool read_all(struct settings *out) {
+static bool read_all(struct settings *out)
+{
     uint64_t threads = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
     out->capability = 121;
-    if (!read_memory(out)) return false;
-    if (!read_number("CPUDEV_THREADS", 1, 256, &threads, "a number from 1 to 256")) return false;
-    if (!read_number("CPUDEV_JITTER", 0, UINT64_MAX, &out->jitter, "a seed, a whole number")) return false;
+    if (!read_memory(out))
+        return false;
+    if (!read_number("CPUDEV_THREADS", 1, 256, &threads, "a number from 1 to 256"))
+        return false;
+    if (!read_number("CPUDEV_JITTER", 0, UINT64_MAX, &out->jitter, "a seed, a whole number"))
+        return false;
     out->threads = (uint32_t)(threads > 256 ? 256 : threads);
     const char *capability = getenv("CPUDEV_CAPABILITY");
     if (capability != NULL && !parse_capability(capability, &out->capability))
         return refuse("CPUDEV_CAPABILITY", capability, "a compute capability such as 12.1");
     const char *stats = getenv("CPUDEV_STATS");
-    if (stats != NULL && *stats != '\0') out->stats_path = strdup(stats);
+    if (stats != NULL && *stats != '\0')
+        out->stats_path = strdup(stats);
     return true;
 }
 
-static void read_once(void) {
+static void read_once(void)
+{
     is_valid = read_all(&the_settings);
 }
 
-bool settings_are_valid(void) {
+bool settings_are_valid(void)
+{
     pthread_once(&once, read_once);
     return is_valid;
 }
 
-const struct settings *settings(void) {
+const struct settings *settings(void)
+{
     pthread_once(&once, read_once);
     return &the_settings;
 }

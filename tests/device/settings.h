@@ -15,8 +15,8 @@ struct settings {
     size_t frame_bytes;
     uint64_t jitter;
     uint32_t threads;
-    uint32_t capability;        /* 121 = 12.1 */
-    const char *stats_path;     /* NULL: none */
+    uint32_t capability;    /* 121 = 12.1 */
+    const char *stats_path; /* NULL: none */
 };
 
 /* False after one line on stderr when a value is malformed; the settings must not be used then. */

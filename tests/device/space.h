@@ -10,10 +10,10 @@
 #include "tests/device/frames.h"
 
 enum mapping_kind {
-    MAPPING_ALLOCATION,         /* cuMemAlloc and kin */
-    MAPPING_SLAB,               /* small allocations share it */
-    MAPPING_VIRTUAL,            /* cuMemMap */
-    MAPPING_PARKED              /* freed, see parking.h: not found by space_find */
+    MAPPING_ALLOCATION, /* cuMemAlloc and kin */
+    MAPPING_SLAB,       /* small allocations share it */
+    MAPPING_VIRTUAL,    /* cuMemMap */
+    MAPPING_PARKED      /* freed, see parking.h: not found by space_find */
 };
 
 struct slab;
@@ -22,15 +22,17 @@ struct pool;
 struct mapping {
     CUdeviceptr base;
     size_t bytes;
-    size_t asked_bytes;         /* what the program asked for; at most bytes */
+    size_t asked_bytes; /* what the program asked for; at most bytes */
     struct physical *physical;
     enum mapping_kind kind;
-    int protection;             /* PROT_* */
-    bool is_placed;             /* its frames are mapped by the host (else the granules are bare) */
+    int protection; /* PROT_* */
+    bool is_placed; /* its frames are mapped by the host (else the granules are bare) */
     bool is_managed;
-    struct slab *slab;          /* MAPPING_SLAB */
-    struct pool *pool;          /* stream-ordered allocations */
+    struct slab *slab; /* MAPPING_SLAB */
+    struct pool *pool; /* stream-ordered allocations */
     uint64_t buffer_id;
+    struct context *owner;                     /* goes with it; NULL: stays (pools) */
+    struct mapping *previous_live, *next_live; /* memory.c's list of large allocations */
     struct mapping *next_parked;
 };
 

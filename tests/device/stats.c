@@ -14,12 +14,14 @@ static const char *const keys[COUNTERS] = {"\"peak_bytes\":", "\"launches\":", "
 
 static struct {
     _Atomic uint64_t values[COUNTERS];
-    char *fields[COUNTERS];     /* DIGITS bytes each, in the mapped file; NULL: no file */
-    pthread_mutex_t lock;       /* of the fields' bytes */
+    char *fields[COUNTERS]; /* DIGITS bytes each, in the mapped file; NULL: no file */
+    pthread_mutex_t lock;   /* of the fields' bytes */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void print(enum counter counter) {
-    if (state.fields[counter] == NULL) return;
+static void print(enum counter counter)
+{
+    if (state.fields[counter] == NULL)
+        return;
     pthread_mutex_lock(&state.lock);
     uint64_t value = atomic_load_explicit(&state.values[counter], memory_order_relaxed);
     char *digit = state.fields[counter] + DIGITS;
@@ -30,7 +32,8 @@ static void print(enum counter counter) {
     pthread_mutex_unlock(&state.lock);
 }
 
-static size_t lay_out(char *text, size_t at[COUNTERS]) {
+static size_t lay_out(char *text, size_t at[COUNTERS])
+{
     size_t length = 0;
     for (int i = 0; i < COUNTERS; i++) {
         text[length++] = i == 0 ? '{' : ',';
@@ -46,42 +49,52 @@ static size_t lay_out(char *text, size_t at[COUNTERS]) {
     return length;
 }
 
-void stats_open(const char *path) {
-    if (path == NULL || state.fields[0] != NULL) return;
+void stats_open(const char *path)
+{
+    if (path == NULL || state.fields[0] != NULL)
+        return;
     char text[256];
     size_t at[COUNTERS], length = lay_out(text, at);
     int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     void *map = MAP_FAILED;
     if (file >= 0 && write(file, text, length) == (ssize_t)length)
         map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (file >= 0) close(file);
+    if (file >= 0)
+        close(file);
     if (map == MAP_FAILED) {
         fprintf(stderr, "cpu device: CPUDEV_STATS=%s: cannot be written\n", path);
         return;
     }
-    for (int i = 0; i < COUNTERS; i++) state.fields[i] = (char *)map + at[i];
-    for (int i = 0; i < COUNTERS; i++) print((enum counter)i);
+    for (int i = 0; i < COUNTERS; i++)
+        state.fields[i] = (char *)map + at[i];
+    for (int i = 0; i < COUNTERS; i++)
+        print((enum counter)i);
 }
 
-void stats_add_launch(void) {
+void stats_add_launch(void)
+{
     atomic_fetch_add_explicit(&state.values[LAUNCHES], 1, memory_order_relaxed);
     print(LAUNCHES);
 }
 
-void stats_add_compiled(void) {
+void stats_add_compiled(void)
+{
     atomic_fetch_add_explicit(&state.values[COMPILED], 1, memory_order_relaxed);
     print(COMPILED);
 }
 
-void stats_set_peak(uint64_t bytes) {
+void stats_set_peak(uint64_t bytes)
+{
     atomic_store_explicit(&state.values[PEAK], bytes, memory_order_relaxed);
     print(PEAK);
 }
 
-uint64_t stats_launches(void) {
+uint64_t stats_launches(void)
+{
     return atomic_load_explicit(&state.values[LAUNCHES], memory_order_relaxed);
 }
 
-uint64_t stats_peak(void) {
+uint64_t stats_peak(void)
+{
     return atomic_load_explicit(&state.values[PEAK], memory_order_relaxed);
 }

@@ -5,9 +5,9 @@
 #pragma once
 #include <stdint.h>
 
-void stats_open(const char *path);      /* at the first context; NULL: counters only */
+void stats_open(const char *path); /* at the first context; NULL: counters only */
 void stats_add_launch(void);
 void stats_add_compiled(void);
-void stats_set_peak(uint64_t bytes);    /* under the memory lock */
+void stats_set_peak(uint64_t bytes); /* under the memory lock */
 uint64_t stats_launches(void);
 uint64_t stats_peak(void);

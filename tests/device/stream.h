@@ -19,7 +19,7 @@ struct function;
 
 struct waiter {
     _Atomic uint32_t is_released;
-    uint64_t completed;         /* for a stream: released when so many pieces of work are complete */
+    uint64_t completed; /* for a stream: released when so many pieces of work are complete */
     struct waiter *next;
 };
 
@@ -27,13 +27,22 @@ struct waiter {
 struct fence {
     _Atomic uint32_t is_passed;
     uint32_t holders;
-    uint64_t nanoseconds;       /* when it was passed */
+    uint64_t nanoseconds; /* when it was passed */
     struct waiter *waiters;
 };
 
 enum work_kind {
-    WORK_GRID, WORK_COPY, WORK_FILL, WORK_RECORD, WORK_WAIT, WORK_HOST, WORK_CALLBACK, WORK_RELEASE,
-    WORK_VALUE_WRITE, WORK_VALUE_WAIT, WORK_NOTHING
+    WORK_GRID,
+    WORK_COPY,
+    WORK_FILL,
+    WORK_RECORD,
+    WORK_WAIT,
+    WORK_HOST,
+    WORK_CALLBACK,
+    WORK_RELEASE,
+    WORK_VALUE_WRITE,
+    WORK_VALUE_WAIT,
+    WORK_NOTHING
 };
 
 struct grid_work {
@@ -52,7 +61,7 @@ struct copy_work {
 
 struct fill_work {
     uint64_t destination;
-    size_t pitch, width, height;    /* width in elements */
+    size_t pitch, width, height; /* width in elements */
     uint32_t element_bytes, value;
 };
 
@@ -74,12 +83,18 @@ struct work {
         struct copy_work copy;
         struct fill_work fill;
         struct value_work value;
-        struct fence *fence;                                    /* RECORD, WAIT: one hold */
-        struct { CUhostFn function; void *data; } host;
-        struct { CUstreamCallback function; void *data; } callback;
+        struct fence *fence; /* RECORD, WAIT: one hold */
+        struct {
+            CUhostFn function;
+            void *data;
+        } host;
+        struct {
+            CUstreamCallback function;
+            void *data;
+        } callback;
         CUdeviceptr release;
     };
-    void *payload;              /* freed with the work; arguments or staged bytes longer than inline_bytes */
+    void *payload; /* freed with the work; arguments or staged bytes longer than inline_bytes */
     _Alignas(16) unsigned char inline_bytes[WORK_INLINE_BYTES];
 };
 
@@ -90,19 +105,19 @@ struct stream {
     uint32_t flags;
     int priority;
     bool is_legacy, is_blocking, is_thread_owned;
-    bool is_running;            /* its head runs now */
-    bool is_dying;              /* destroyed by the program; goes when its queue is empty */
+    bool is_running; /* its head runs now */
+    bool is_dying;   /* destroyed by the program; goes when its queue is empty */
     struct work *head, *tail;
     uint64_t submitted, completed;
     struct waiter *waiters;
-    struct stream *next;        /* of the context, or in the spare list */
+    struct stream *next; /* of the context, or in the spare list */
 };
 
 void queue_lock(void);
 void queue_unlock(void);
 
 struct stream *stream_create(struct context *context, uint32_t flags, int priority);
-void stream_destroy(struct stream *stream);         /* at once if idle, else when drained */
+void stream_destroy(struct stream *stream); /* at once if idle, else when drained */
 
 /* The stream a program means by its handle: NULL and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or one of its own. */
 CUresult stream_find(struct context *context, CUstream handle, struct stream **out);
@@ -115,7 +130,7 @@ struct work *work_new(enum work_kind kind);
 void *work_room(struct work *work, size_t bytes);
 /* Hands the work to the device. */
 void work_submit(struct stream *stream, struct work *work);
-void work_discard(struct work *work);               /* never submitted */
+void work_discard(struct work *work); /* never submitted */
 
 /* Under queue_lock: the head is complete. False if the queue is empty now (the stream may be gone). */
 bool stream_finish_head(struct stream *stream);
@@ -124,10 +139,10 @@ bool stream_finish_head(struct stream *stream);
 void stream_wait(struct stream *stream);
 bool stream_is_idle(struct stream *stream);
 
-struct fence *fence_new(void);                      /* one hold */
+struct fence *fence_new(void); /* one hold */
 void fence_hold(struct fence *fence);
 void fence_let_go(struct fence *fence);
-void fence_drop(struct fence *fence);               /* the same, under queue_lock */
+void fence_drop(struct fence *fence); /* the same, under queue_lock */
 bool fence_is_passed(const struct fence *fence);
 void fence_wait(struct fence *fence);
-void fence_pass(struct fence *fence, uint64_t nanoseconds);     /* under queue_lock */
+void fence_pass(struct fence *fence, uint64_t nanoseconds); /* under queue_lock */

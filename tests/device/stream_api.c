@@ -3,140 +3,182 @@
 #include "tests/device/copy.h"
 #include "tests/device/stream.h"
 
-CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
     struct context *context;
     CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-    if (priority > 0) priority = 0;
-    if (priority < -5) priority = -5;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL || flags > CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (priority > 0)
+        priority = 0;
+    if (priority < -5)
+        priority = -5;
     *out = (CUstream)stream_create(context, flags, priority);
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream *out, unsigned int flags) {
+CUresult cuStreamCreate(CUstream *out, unsigned int flags)
+{
     return cuStreamCreateWithPriority(out, flags, 0);
 }
 
-CUresult cuStreamDestroy_v2(CUstream handle) {
+CUresult cuStreamDestroy_v2(CUstream handle)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
-    if (!stream_is_handle(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!stream_is_handle(handle))
+        return CUDA_ERROR_INVALID_HANDLE;
     result = context_enter(&context);
-    if (result == CUDA_SUCCESS) result = stream_find(context, handle, &stream);
-    if (result != CUDA_SUCCESS) return result;
+    if (result == CUDA_SUCCESS)
+        result = stream_find(context, handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
     stream_destroy(stream);
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamDestroy(CUstream handle) {
+CUresult cuStreamDestroy(CUstream handle)
+{
     return cuStreamDestroy_v2(handle);
 }
 
-CUresult cuStreamSynchronize(CUstream handle) {
+CUresult cuStreamSynchronize(CUstream handle)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     stream_wait(stream);
     return stream->context->error;
 }
 
-CUresult cuStreamSynchronize_ptsz(CUstream handle) {
+CUresult cuStreamSynchronize_ptsz(CUstream handle)
+{
     return cuStreamSynchronize(per_thread(handle));
 }
 
-CUresult cuStreamQuery(CUstream handle) {
+CUresult cuStreamQuery(CUstream handle)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (!stream_is_idle(stream)) return CUDA_ERROR_NOT_READY;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!stream_is_idle(stream))
+        return CUDA_ERROR_NOT_READY;
     return context->error;
 }
 
-CUresult cuStreamQuery_ptsz(CUstream handle) {
+CUresult cuStreamQuery_ptsz(CUstream handle)
+{
     return cuStreamQuery(per_thread(handle));
 }
 
-CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags) {
+CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (flags == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *flags = stream->flags;
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetFlags_ptsz(CUstream handle, unsigned int *flags) {
+CUresult cuStreamGetFlags_ptsz(CUstream handle, unsigned int *flags)
+{
     return cuStreamGetFlags(per_thread(handle), flags);
 }
 
-CUresult cuStreamGetPriority(CUstream handle, int *priority) {
+CUresult cuStreamGetPriority(CUstream handle, int *priority)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (priority == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (priority == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *priority = stream->priority;
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetPriority_ptsz(CUstream handle, int *priority) {
+CUresult cuStreamGetPriority_ptsz(CUstream handle, int *priority)
+{
     return cuStreamGetPriority(per_thread(handle), priority);
 }
 
-CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
+CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (id == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (id == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *id = stream->id;
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetId_ptsz(CUstream handle, unsigned long long *id) {
+CUresult cuStreamGetId_ptsz(CUstream handle, unsigned long long *id)
+{
     return cuStreamGetId(per_thread(handle), id);
 }
 
-CUresult cuStreamGetCtx(CUstream handle, CUcontext *out) {
+CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (CUcontext)stream->context;
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCtx_ptsz(CUstream handle, CUcontext *out) {
+CUresult cuStreamGetCtx_ptsz(CUstream handle, CUcontext *out)
+{
     return cuStreamGetCtx(per_thread(handle), out);
 }
 
-CUresult cuStreamGetDevice(CUstream handle, CUdevice *device) {
+CUresult cuStreamGetDevice(CUstream handle, CUdevice *device)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (device == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (device == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *device = 0;
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetDevice_ptsz(CUstream handle, CUdevice *device) {
+CUresult cuStreamGetDevice_ptsz(CUstream handle, CUdevice *device)
+{
     return cuStreamGetDevice(per_thread(handle), device);
 }
 
-CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data) {
+CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (function == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (function == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     struct work *work = work_new(WORK_HOST);
     work->host.function = function;
     work->host.data = data;
@@ -144,16 +186,20 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchHostFunc_ptsz(CUstream handle, CUhostFn function, void *data) {
+CUresult cuLaunchHostFunc_ptsz(CUstream handle, CUhostFn function, void *data)
+{
     return cuLaunchHostFunc(per_thread(handle), function, data);
 }
 
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *data, unsigned int flags) {
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (function == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (function == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     struct work *work = work_new(WORK_CALLBACK);
     work->callback.function = function;
     work->callback.data = data;
@@ -161,103 +207,130 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *d
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamAddCallback_ptsz(CUstream handle, CUstreamCallback function, void *data, unsigned int flags) {
+CUresult cuStreamAddCallback_ptsz(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
+{
     return cuStreamAddCallback(per_thread(handle), function, data, flags);
 }
 
-static CUresult submit_value(CUstream handle, enum work_kind kind, CUdeviceptr address, uint64_t value,
-                             unsigned flags, bool is_wide) {
+static CUresult submit_value(CUstream handle, enum work_kind kind, CUdeviceptr address, uint64_t value, unsigned flags,
+                             bool is_wide)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     size_t bytes = is_wide ? 8 : 4;
-    if (address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (address % bytes != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     result = copy_check_device(address, bytes);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct work *work = work_new(kind);
     work->value = (struct value_work){address, value, flags, is_wide};
     work_submit(stream, work);
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+{
     return submit_value(stream, WORK_VALUE_WRITE, address, value, flags, false);
 }
 
-CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+{
     return submit_value(per_thread(stream), WORK_VALUE_WRITE, address, value, flags, false);
 }
 
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
+{
     return submit_value(stream, WORK_VALUE_WRITE, address, value, flags, true);
 }
 
-CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
+{
     return submit_value(per_thread(stream), WORK_VALUE_WRITE, address, value, flags, true);
 }
 
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+{
     return submit_value(stream, WORK_VALUE_WAIT, address, value, flags, false);
 }
 
-CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
+{
     return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, false);
 }
 
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
+{
     return submit_value(stream, WORK_VALUE_WAIT, address, value, flags, true);
 }
 
-CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
+{
     return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, true);
 }
 
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS) return result;
-    if (status == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing_ptsz(CUstream handle, CUstreamCaptureStatus *status) {
+CUresult cuStreamIsCapturing_ptsz(CUstream handle, CUstreamCaptureStatus *status)
+{
     return cuStreamIsCapturing(per_thread(handle), status);
 }
 
 /* Capture itself is not supported, so no stream is ever capturing. */
 CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                   const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count) {
-    if (id != NULL) *id = 0;
-    if (graph != NULL) *graph = NULL;
-    if (dependencies != NULL) *dependencies = NULL;
-    if (edges != NULL) *edges = NULL;
-    if (count != NULL) *count = 0;
+                                   const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
+{
+    if (id != NULL)
+        *id = 0;
+    if (graph != NULL)
+        *graph = NULL;
+    if (dependencies != NULL)
+        *dependencies = NULL;
+    if (edges != NULL)
+        *edges = NULL;
+    if (count != NULL)
+        *count = 0;
     return cuStreamIsCapturing(handle, status);
 }
 
-CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                        CUgraph *graph, const CUgraphNode **dependencies,
-                                        const CUgraphEdgeData **edges, size_t *count) {
+CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                        const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
+{
     return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, graph, dependencies, edges, count);
 }
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                   const CUgraphNode **dependencies, size_t *count) {
+                                   const CUgraphNode **dependencies, size_t *count)
+{
     return cuStreamGetCaptureInfo_v3(handle, status, id, graph, dependencies, NULL, count);
 }
 
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
-                                        CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
+CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+                                        const CUgraphNode **dependencies, size_t *count)
+{
     return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, graph, dependencies, NULL, count);
 }
 
 /* Interaction with capture, which there is none of. */
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
     static THREAD_LOCAL CUstreamCaptureMode current;
-    if (mode == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (mode == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode former = current;
     current = *mode;
     *mode = former;
@@ -265,7 +338,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
 }
 
 /* Unified memory belongs to every stream from the start. */
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags) {
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags)
+{
     struct context *context;
     struct stream *stream;
     CUresult result = stream_enter(handle, &context, &stream);
@@ -274,6 +348,7 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t byt
     return result != CUDA_SUCCESS ? result : copy_check_device(address, 1);
 }
 
-CUresult cuStreamAttachMemAsync_ptsz(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags) {
+CUresult cuStreamAttachMemAsync_ptsz(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags)
+{
     return cuStreamAttachMemAsync(per_thread(handle), address, bytes, flags);
 }

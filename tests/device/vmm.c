@@ -9,42 +9,57 @@
 
 #define POISON 0xFF
 
-static bool is_whole(uint64_t bytes) {
+static bool is_whole(uint64_t bytes)
+{
     return bytes % frames_bytes() == 0;
 }
 
-static bool is_range(CUdeviceptr base, size_t bytes) {
+static bool is_range(CUdeviceptr base, size_t bytes)
+{
     return bytes > 0 && base + bytes > base;
 }
 
-static CUresult check_location(const CUmemLocation *location) {
-    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+static CUresult check_location(const CUmemLocation *location)
+{
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_NOT_SUPPORTED;
     return location->id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-static CUresult check_properties(const CUmemAllocationProp *properties) {
-    if (properties == NULL || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+static CUresult check_properties(const CUmemAllocationProp *properties)
+{
+    if (properties == NULL || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
     if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
-        properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+        properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
     return check_location(&properties->location);
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
-                                       CUmemAllocationGranularity_flags option) {
+                                       CUmemAllocationGranularity_flags option)
+{
     CUresult result = device_enter();
-    if (result != CUDA_SUCCESS) return result;
-    if (granularity == NULL || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (granularity == NULL || (unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+        return CUDA_ERROR_INVALID_VALUE;
     result = check_properties(properties);
-    if (result == CUDA_SUCCESS) *granularity = settings()->frame_bytes;
+    if (result == CUDA_SUCCESS)
+        *granularity = settings()->frame_bytes;
     return result;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdeviceptr hint, unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdeviceptr hint, unsigned long long flags)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     (void)hint;
-    if (out == NULL || bytes == 0 || !is_whole(bytes) || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((align & (align - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == NULL || bytes == 0 || !is_whole(bytes) || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((align & (align - 1)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
     CUdeviceptr base = space_take(bytes, align);
     if (base != 0 && !reservation_add(base, bytes)) {
@@ -52,14 +67,17 @@ CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdev
         base = 0;
     }
     memory_unlock();
-    if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (base == 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *out = base;
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {
+CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     memory_lock();
     struct reservation *reservation = reservation_find(base);
     if (reservation == NULL || reservation->base != base || reservation->bytes != bytes ||
@@ -74,13 +92,18 @@ CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *properties,
-                     unsigned long long flags) {
+                     unsigned long long flags)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     result = check_properties(properties);
-    if (result != CUDA_SUCCESS) return result;
-    if (bytes == 0 || !is_whole(bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (bytes == 0 || !is_whole(bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
     struct physical *physical = parking_create_physical(bytes, settings()->jitter == 0 ? -1 : POISON);
     if (physical != NULL) {
@@ -88,21 +111,26 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUme
         physical->handle_count = 1;
     }
     memory_unlock();
-    if (physical == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (physical == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *out = (CUmemGenericAllocationHandle)physical;
     return CUDA_SUCCESS;
 }
 
 /* Under memory_lock. NULL if the handle was released as often as it was made. */
-static struct physical *physical_of(CUmemGenericAllocationHandle handle) {
+static struct physical *physical_of(CUmemGenericAllocationHandle handle)
+{
     struct physical *physical = (struct physical *)handle;
-    if (physical == NULL || (handle & 7) != 0 || physical->magic != HANDLE_PHYSICAL) return NULL;
+    if (physical == NULL || (handle & 7) != 0 || physical->magic != HANDLE_PHYSICAL)
+        return NULL;
     return physical->handle_count > 0 ? physical : NULL;
 }
 
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     memory_lock();
     struct physical *physical = physical_of(handle);
     if (physical == NULL) {
@@ -115,87 +143,123 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return result;
 }
 
-static bool may_map(CUdeviceptr base, size_t bytes, const struct physical *physical) {
+static bool may_map(CUdeviceptr base, size_t bytes, const struct physical *physical)
+{
     const struct reservation *reservation = reservation_find(base);
-    if (reservation == NULL || base + bytes > reservation->base + reservation->bytes) return false;
+    if (reservation == NULL || base + bytes > reservation->base + reservation->bytes)
+        return false;
     return bytes <= physical->bytes && space_is_bare(base, bytes);
 }
 
 CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
+                  unsigned long long flags)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (flags != 0 || offset != 0 || !is_range(base, bytes) || !is_whole(base) || !is_whole(bytes))
         return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
     struct physical *physical = physical_of(handle);
-    if (physical == NULL || !may_map(base, bytes, physical)) result = CUDA_ERROR_INVALID_VALUE;
-    else space_map(base, bytes, physical, MAPPING_VIRTUAL);
+    if (physical == NULL || !may_map(base, bytes, physical))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        space_map(base, bytes, physical, MAPPING_VIRTUAL);
     memory_unlock();
     return result;
 }
 
 /* Under memory_lock: whole mappings of cuMemMap, from the first byte to the last. */
-static bool is_virtual_range(CUdeviceptr base, size_t bytes) {
+static bool is_virtual_range(CUdeviceptr base, size_t bytes)
+{
     return is_range(base, bytes) && is_whole(base) && is_whole(bytes) && reservation_find(base) != NULL &&
            space_is_covered(base, bytes);
 }
 
-CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
+CUresult cuMemUnmap(CUdeviceptr base, size_t bytes)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     memory_lock();
-    if (!is_virtual_range(base, bytes)) result = CUDA_ERROR_INVALID_VALUE;
-    else space_unmap(base, bytes);
+    if (!is_virtual_range(base, bytes))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        space_unmap(base, bytes);
     memory_unlock();
     return result;
 }
 
-static CUresult protection_of(const CUmemAccessDesc *access, int *protection) {
+static CUresult protection_of(const CUmemAccessDesc *access, int *protection)
+{
     switch (access->flags) {
-    case CU_MEM_ACCESS_FLAGS_PROT_NONE: *protection = PROT_NONE; return CUDA_SUCCESS;
-    case CU_MEM_ACCESS_FLAGS_PROT_READ: *protection = PROT_READ; return CUDA_SUCCESS;
-    case CU_MEM_ACCESS_FLAGS_PROT_READWRITE: *protection = PROT_READ | PROT_WRITE; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_ACCESS_FLAGS_PROT_NONE:
+        *protection = PROT_NONE;
+        return CUDA_SUCCESS;
+    case CU_MEM_ACCESS_FLAGS_PROT_READ:
+        *protection = PROT_READ;
+        return CUDA_SUCCESS;
+    case CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
+        *protection = PROT_READ | PROT_WRITE;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccessDesc *access, size_t count) {
+CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
-    if (access == NULL || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (access == NULL || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     int protection = PROT_NONE;
     for (size_t i = 0; i < count; i++) {
         result = check_location(&access[i].location);
-        if (result == CUDA_SUCCESS) result = protection_of(&access[i], &protection);
-        if (result != CUDA_SUCCESS) return result;
+        if (result == CUDA_SUCCESS)
+            result = protection_of(&access[i], &protection);
+        if (result != CUDA_SUCCESS)
+            return result;
     }
     memory_lock();
-    if (!is_virtual_range(base, bytes)) result = CUDA_ERROR_INVALID_VALUE;
-    else if (!space_protect(base, bytes, protection)) result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!is_virtual_range(base, bytes))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if (!space_protect(base, bytes, protection))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     memory_unlock();
     return result;
 }
 
-CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address) {
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
-    if (flags == NULL || location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags == NULL || location == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     result = check_location(location);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     memory_lock();
     const struct mapping *mapping = space_find(address);
-    if (mapping == NULL) result = CUDA_ERROR_INVALID_VALUE;
-    else if (mapping->protection & PROT_WRITE) *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    else *flags = mapping->protection ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (mapping == NULL)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if (mapping->protection & PROT_WRITE)
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    else
+        *flags = mapping->protection ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     memory_unlock();
     return result;
 }
 
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address) {
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
-    if (out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
     struct mapping *mapping = space_find((CUdeviceptr)address);
     if (mapping == NULL || mapping->kind != MAPPING_VIRTUAL) {
@@ -209,13 +273,17 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ad
     return result;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties, CUmemGenericAllocationHandle handle)
+{
     CUresult result = device_open();
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS)
+        return result;
     memory_lock();
     struct physical *physical = physical_of(handle);
-    if (properties == NULL || physical == NULL) result = CUDA_ERROR_INVALID_VALUE;
-    else *properties = physical->properties;
+    if (properties == NULL || physical == NULL)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        *properties = physical->properties;
     memory_unlock();
     return result;
 }

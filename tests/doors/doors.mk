@@ -53,5 +53,10 @@ $(DOORS)/libchain.so: tests/doors/chain.c
 	@mkdir -p $(@D)
 	$(Q)$(PLAIN_CC) -shared $< -ldl -o $@
 
+# Needs the CPU device: its runtime library, to link with and to run on.
+$(DOORS)/runtime: tests/doors/runtime.cu build/device/libcudart.so.13
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart shared -gencode arch=compute_75,code=compute_75 -L build/device $< -o $@
+
 doors: $(addprefix $(DOORS)/,libreprise_idle.so libreprise_idle_O0.so driver/libcuda.so.1 \
-    driver_calls_back/libcuda.so.1 program direct libother.so libother_dlsym.so libneighbour.so libchain.so) ## build the door tests
+    driver_calls_back/libcuda.so.1 program direct libother.so libother_dlsym.so libneighbour.so libchain.so runtime) ## build the door tests

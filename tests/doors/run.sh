@@ -5,6 +5,7 @@
 build=$(cd "${1:-${BUILD:-build}}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 doors=$build/doors
+device=${REPRISE_DEVICE:-$here/../../build/device}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -106,6 +107,9 @@ for library in libreprise_idle libreprise_idle_O0; do
     unset REPRISE_CAP
     only_preloaded=""
     run "doors/python-ctypes$suffix" allocate=3 free=2 dlsym=5 -- "$idle" python3 "$here/ctypes_program.py"
+    driver=$device
+    run "doors/runtime$suffix" allocate=4 free=2 'submit>1' 'cuGetProcAddress_v2>5' -- "$idle" "$doors/runtime"
+    driver=""
     for other in libother libother_dlsym; do
         other_library=$doors/$other.so
         OTHER_SHIM_REPORT=$work/seen && export OTHER_SHIM_REPORT

@@ -18,7 +18,8 @@ struct network {
     struct block blocks[NETWORK_MAX_BLOCKS];
     uint64_t loss, table, copied_table, noise_sum, noise_flag, through_sum; /* small, persistent */
     uint64_t input, noise, hidden, hidden_by_copy;
-    uint64_t gradient;
+    uint64_t gradient, fresh;   /* fresh: the next gradient */
+    uint64_t evaluated, evaluated_next;
     size_t bytes;               /* of an activation in this iteration */
     uint64_t step;
 };
@@ -152,30 +153,30 @@ static bool forward(struct network *n, uint32_t stop)
 
 /* ---- backward ---- */
 
-static bool replace_gradient(struct network *n, uint64_t fresh)
+static bool replace_gradient(struct network *n)
 {
     bool is_done = drop(n, &n->gradient);
-    n->gradient = fresh;
+    n->gradient = n->fresh;
+    n->fresh = 0;
     return is_done;
 }
 
 static bool backward_block(struct network *n, uint32_t index, uint64_t *in)
 {
     struct block *b = &n->blocks[index];
-    uint64_t fresh = 0;
-    if (!hold(n, &fresh, n->bytes) ||
-        !launch(n, NETWORK_dropout_backward, (struct network_arguments){ .pointers = { fresh, n->gradient, b->mask } }) ||
-        !replace_gradient(n, fresh) || !drop(n, &b->mask) ||
+    if (!hold(n, &n->fresh, n->bytes) ||
+        !launch(n, NETWORK_dropout_backward, (struct network_arguments){ .pointers = { n->fresh, n->gradient, b->mask } }) ||
+        !replace_gradient(n) || !drop(n, &b->mask) ||
         !launch(n, NETWORK_activate_backward, (struct network_arguments){ .pointers = { n->gradient, b->norm_out } }) ||
-        !drop(n, &b->norm_out) || !hold(n, &fresh, n->bytes) ||
-        !launch(n, NETWORK_norm_backward, (struct network_arguments){ .pointers = { fresh, n->gradient, b->linear_out } }) ||
-        !replace_gradient(n, fresh) || !drop(n, &b->linear_out) || !hold(n, &fresh, n->bytes)) {
+        !drop(n, &b->norm_out) || !hold(n, &n->fresh, n->bytes) ||
+        !launch(n, NETWORK_norm_backward, (struct network_arguments){ .pointers = { n->fresh, n->gradient, b->linear_out } }) ||
+        !replace_gradient(n) || !drop(n, &b->linear_out) || !hold(n, &n->fresh, n->bytes)) {
         return false;
     }
     return launch(n, NETWORK_linear_backward,
                   (struct network_arguments){
-                      .pointers = { fresh, n->gradient, *in, b->weight, b->weight_gradient } }) &&
-           replace_gradient(n, fresh) && drop(n, in);
+                      .pointers = { n->fresh, n->gradient, *in, b->weight, b->weight_gradient } }) &&
+           replace_gradient(n) && drop(n, in);
 }
 
 static bool backward(struct network *n, uint32_t stop)
@@ -205,7 +206,8 @@ static bool check_noise(struct network *n)
 
 static bool drop_everything(struct network *n)
 {
-    bool is_done = drop(n, &n->input) && drop(n, &n->noise) && drop(n, &n->gradient);
+    bool is_done = drop(n, &n->input) && drop(n, &n->noise) && drop(n, &n->gradient) && drop(n, &n->fresh) &&
+                   drop(n, &n->evaluated) && drop(n, &n->evaluated_next);
     for (uint32_t i = 0; i < n->settings->blocks; i++) {
         struct block *b = &n->blocks[i];
         is_done = is_done && drop(n, &b->linear_out) && drop(n, &b->norm_out) && drop(n, &b->mask) &&
@@ -268,21 +270,21 @@ static bool iterate(struct network *n)
 /* Forward only: nothing is kept for a backward pass. */
 static bool evaluate(struct network *n)
 {
-    uint64_t in = 0, out = 0, loss;
-    if (!hold(n, &in, n->bytes) || !fill(n, in, n->bytes, 5000 + n->step)) {
+    uint64_t *in = &n->evaluated, *out = &n->evaluated_next, loss;
+    if (!hold(n, in, n->bytes) || !fill(n, *in, n->bytes, 5000 + n->step)) {
         return false;
     }
     for (uint32_t i = 0; i < n->settings->blocks; i++) {
         const struct block *b = &n->blocks[i];
-        if (!hold(n, &out, n->bytes) ||
-            !launch(n, NETWORK_linear_forward, (struct network_arguments){ .pointers = { out, in, b->weight } }) ||
-            !drop(n, &in) || !hold(n, &in, n->bytes) ||
-            !launch(n, NETWORK_norm_evaluate, (struct network_arguments){ .pointers = { in, out, b->statistics } }) ||
-            !drop(n, &out) || !launch(n, NETWORK_activate, (struct network_arguments){ .pointers = { in } })) {
+        if (!hold(n, out, n->bytes) ||
+            !launch(n, NETWORK_linear_forward, (struct network_arguments){ .pointers = { *out, *in, b->weight } }) ||
+            !drop(n, in) || !hold(n, in, n->bytes) ||
+            !launch(n, NETWORK_norm_evaluate, (struct network_arguments){ .pointers = { *in, *out, b->statistics } }) ||
+            !drop(n, out) || !launch(n, NETWORK_activate, (struct network_arguments){ .pointers = { *in } })) {
             return false;
         }
     }
-    if (!read_loss(n, in, &loss) || !drop(n, &in)) {
+    if (!read_loss(n, *in, &loss) || !drop(n, in)) {
         return false;
     }
     n->result->losses[n->step % 64] ^= loss * 3;

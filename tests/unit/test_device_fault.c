@@ -1,6 +1,7 @@
 /* links: tests/device/whole.c */
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/device_kernels.h"
+#include "tests/device/fault.h"
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,21 +9,26 @@
 /* Every test has a context of its own: faults are for ever. */
 static CUmodule module;
 
-static int own_context(void **state) {
+static int own_context(void **state)
+{
     (void)state;
     CUcontext context;
-    if (cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return -1;
+    if (cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS)
+        return -1;
     return cuModuleLoadData(&module, test_ptx) == CUDA_SUCCESS ? 0 : -1;
 }
 
-static int drop_context(void **state) {
+static int drop_context(void **state)
+{
     (void)state;
     CUcontext context;
-    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS) return -1;
+    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+        return -1;
     return cuCtxDestroy_v2(context) == CUDA_SUCCESS ? 0 : -1;
 }
 
-static CUresult store(CUdeviceptr address, unsigned blocks) {
+static CUresult store(CUdeviceptr address, unsigned blocks)
+{
     CUfunction function;
     unsigned value = 5;
     void *params[] = {&address, &value};
@@ -30,7 +36,8 @@ static CUresult store(CUdeviceptr address, unsigned blocks) {
     return cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
 }
 
-static void everything_answers(CUresult error) {
+static void everything_answers(CUresult error)
+{
     CUdeviceptr memory;
     CUstream stream;
     CUevent event;
@@ -43,13 +50,15 @@ static void everything_answers(CUresult error) {
     fails(cuStreamQuery(NULL), error);
 }
 
-static void a_null_pointer_is_an_illegal_address(void **unused) {
+static void a_null_pointer_is_an_illegal_address(void **unused)
+{
     (void)unused;
     succeeds(store(0, 1));
     everything_answers(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void freed_memory_is_out_of_reach(void **unused) {
+static void freed_memory_is_out_of_reach(void **unused)
+{
     (void)unused;
     CUdeviceptr memory;
     succeeds(cuMemAlloc_v2(&memory, 4 * FRAME));
@@ -60,7 +69,8 @@ static void freed_memory_is_out_of_reach(void **unused) {
     everything_answers(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void read_only_means_it(void **unused) {
+static void read_only_means_it(void **unused)
+{
     (void)unused;
     CUdeviceptr base;
     CUmemGenericAllocationHandle handle;
@@ -79,7 +89,8 @@ static void read_only_means_it(void **unused) {
 }
 
 /* Mapped, but access was never given. */
-static void a_copy_faults_too(void **unused) {
+static void a_copy_faults_too(void **unused)
+{
     (void)unused;
     CUdeviceptr base;
     CUmemGenericAllocationHandle handle;
@@ -88,14 +99,15 @@ static void a_copy_faults_too(void **unused) {
     succeeds(cuMemCreate(&handle, FRAME, &properties, 0));
     succeeds(cuMemMap(base, FRAME, 0, handle, 0));
     char host[8] = "";
-    fails(cuMemcpyHtoD_v2(base, host, 8), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fails(cuMemcpyDtoH_v2(host, base, 8), CUDA_ERROR_ILLEGAL_ADDRESS);
     everything_answers(CUDA_ERROR_ILLEGAL_ADDRESS);
     succeeds(cuMemUnmap(base, FRAME));
     succeeds(cuMemRelease(handle));
     succeeds(cuMemAddressFree(base, FRAME));
 }
 
-static void a_fill_of_reserved_space_faults(void **unused) {
+static void a_fill_of_reserved_space_faults(void **unused)
+{
     (void)unused;
     CUdeviceptr base;
     succeeds(cuMemAddressReserve(&base, FRAME, 0, 0, 0));
@@ -104,7 +116,8 @@ static void a_fill_of_reserved_space_faults(void **unused) {
     succeeds(cuMemAddressFree(base, FRAME));
 }
 
-static void a_trap_is_its_own_error(void **unused) {
+static void a_trap_is_its_own_error(void **unused)
+{
     (void)unused;
     CUfunction function;
     succeeds(cuModuleGetFunction(&function, module, "die"));
@@ -115,7 +128,8 @@ static void a_trap_is_its_own_error(void **unused) {
 }
 
 /* Work that was queued behind the fault does not run, and nothing hangs. */
-static void what_follows_is_passed_over(void **unused) {
+static void what_follows_is_passed_over(void **unused)
+{
     (void)unused;
     CUdeviceptr memory;
     CUevent event;
@@ -135,9 +149,11 @@ static void what_follows_is_passed_over(void **unused) {
     fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(*pinned, 1);
     fails(cuEventSynchronize(event), CUDA_ERROR_ILLEGAL_ADDRESS);
+    succeeds(cuEventDestroy_v2(event));
 }
 
-static void other_contexts_live_on(void **unused) {
+static void other_contexts_live_on(void **unused)
+{
     (void)unused;
     CUcontext faulty, healthy;
     CUdeviceptr memory;
@@ -156,20 +172,41 @@ static void other_contexts_live_on(void **unused) {
     succeeds(cuCtxSetCurrent(faulty));
 }
 
-static void host_faults_stay_host_faults(void **unused) {
-    (void)unused;
+static void leave(int number)
+{
+    (void)number;
+    _exit(42);
+}
+
+/* Wait status of a child that had `handler` before the driver put its own in front, and then faults. */
+static int status_of_faulting_child(void (*handler)(int))
+{
     pid_t child = fork();
     if (child == 0) {
+        signal(SIGSEGV, handler);
+        fault_install();
         volatile uintptr_t nowhere = 8;
         *(volatile int *)nowhere = 1;
         _exit(0);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) != 0);
+    return status;
 }
 
-static void a_forked_child_is_refused(void **unused) {
+static void host_faults_stay_host_faults(void **unused)
+{
+    (void)unused;
+    int status = status_of_faulting_child(SIG_DFL);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
+    status = status_of_faulting_child(leave);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+static void a_forked_child_is_refused(void **unused)
+{
     (void)unused;
     pid_t child = fork();
     if (child == 0) {
@@ -183,7 +220,8 @@ static void a_forked_child_is_refused(void **unused) {
     assert_int_equal(status, 0);
 }
 
-int main(void) {
+int main(void)
+{
 #define faulting(test) cmocka_unit_test_setup_teardown(test, own_context, drop_context)
     const struct CMUnitTest tests[] = {
         faulting(a_null_pointer_is_an_illegal_address),

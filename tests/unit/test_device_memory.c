@@ -2,20 +2,23 @@
 #include "tests/unit/device_fixture.h"
 #include "tests/device/stats.h"
 
-static CUdeviceptr allocate(size_t bytes) {
+static CUdeviceptr allocate(size_t bytes)
+{
     CUdeviceptr memory = 0;
     succeeds(cuMemAlloc_v2(&memory, bytes));
     return memory;
 }
 
-static void small_ones_share_frames(void **unused) {
+static void small_ones_share_frames(void **unused)
+{
     (void)unused;
     size_t before = free_bytes();
     CUdeviceptr small[100];
     for (size_t i = 0; i < 100; i++) {
         small[i] = allocate(i + 1);
         assert_int_equal(small[i] % 512, 0);
-        for (size_t k = 0; k < i; k++) assert_true(small[k] + 512 <= small[i] || small[i] + 512 <= small[k]);
+        for (size_t k = 0; k < i; k++)
+            assert_true(small[k] + 512 <= small[i] || small[i] + 512 <= small[k]);
     }
     assert_int_equal(before - free_bytes(), FRAME);
     CUdeviceptr base;
@@ -25,12 +28,14 @@ static void small_ones_share_frames(void **unused) {
     assert_int_equal(bytes, 42);
     fails(cuMemFree_v2(small[3] + 512 * 2000), CUDA_ERROR_INVALID_VALUE);
     fails(cuMemFree_v2(small[3] + 1), CUDA_ERROR_INVALID_VALUE);
-    for (size_t i = 0; i < 100; i++) succeeds(cuMemFree_v2(small[i]));
+    for (size_t i = 0; i < 100; i++)
+        succeeds(cuMemFree_v2(small[i]));
     fails(cuMemFree_v2(small[3]), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(free_bytes(), before);
 }
 
-static void large_ones_have_their_own(void **unused) {
+static void large_ones_have_their_own(void **unused)
+{
     (void)unused;
     size_t before = free_bytes();
     CUdeviceptr a = allocate(FRAME), b = allocate(FRAME + 1);
@@ -43,7 +48,8 @@ static void large_ones_have_their_own(void **unused) {
     assert_int_equal(free_bytes(), before);
 }
 
-static void refuses_what_does_not_fit(void **unused) {
+static void refuses_what_does_not_fit(void **unused)
+{
     (void)unused;
     CUdeviceptr memory = 1;
     fails(cuMemAlloc_v2(&memory, 0), CUDA_ERROR_INVALID_VALUE);
@@ -58,12 +64,15 @@ static void refuses_what_does_not_fit(void **unused) {
 }
 
 /* Parked allocations of one size make way for one of another. */
-static void freed_memory_serves_other_sizes(void **unused) {
+static void freed_memory_serves_other_sizes(void **unused)
+{
     (void)unused;
     size_t total = free_bytes(), count = total / (2 * FRAME);
     CUdeviceptr pieces[DEVICE_BYTES / FRAME];
-    for (size_t i = 0; i < count; i++) pieces[i] = allocate(2 * FRAME);
-    for (size_t i = 0; i < count; i++) succeeds(cuMemFree_v2(pieces[i]));
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = allocate(2 * FRAME);
+    for (size_t i = 0; i < count; i++)
+        succeeds(cuMemFree_v2(pieces[i]));
     CUdeviceptr whole = allocate(total);
     succeeds(cuMemsetD8_v2(whole, 1, total));
     succeeds(cuMemFree_v2(whole));
@@ -72,7 +81,8 @@ static void freed_memory_serves_other_sizes(void **unused) {
     assert_int_equal(free_bytes(), total);
 }
 
-static void copies_check_their_addresses(void **unused) {
+static void copies_check_their_addresses(void **unused)
+{
     (void)unused;
     char host[64] = "abc";
     CUdeviceptr memory = allocate(FRAME);
@@ -86,23 +96,38 @@ static void copies_check_their_addresses(void **unused) {
     fails(cuMemcpyHtoD_v2(memory, host, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void rows_and_boxes_arrive(void **unused) {
+static void rows_and_boxes_arrive(void **unused)
+{
     (void)unused;
     unsigned char from[6][16], to[6][16];
-    for (size_t i = 0; i < sizeof from; i++) ((unsigned char *)from)[i] = (unsigned char)i;
+    for (size_t i = 0; i < sizeof from; i++)
+        ((unsigned char *)from)[i] = (unsigned char)i;
     memset(to, 0, sizeof to);
     size_t pitch;
     CUdeviceptr memory;
     succeeds(cuMemAllocPitch_v2(&memory, &pitch, 10, 6, 4));
-    CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .srcPitch = 16, .srcXInBytes = 2,
-                        .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstPitch = pitch,
-                        .WidthInBytes = 10, .Height = 6};
-    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = memory, .srcPitch = pitch, .srcY = 1,
-                         .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = 16,
-                         .WidthInBytes = 10, .Height = 5};
+    CUDA_MEMCPY2D in = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = from,
+                        .srcPitch = 16,
+                        .srcXInBytes = 2,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = memory,
+                        .dstPitch = pitch,
+                        .WidthInBytes = 10,
+                        .Height = 6};
+    CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .srcDevice = memory,
+                         .srcPitch = pitch,
+                         .srcY = 1,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = to,
+                         .dstPitch = 16,
+                         .WidthInBytes = 10,
+                         .Height = 5};
     succeeds(cuMemcpy2D_v2(&in));
     succeeds(cuMemcpy2D_v2(&out));
-    for (size_t row = 0; row < 5; row++) assert_memory_equal(to[row], from[row + 1] + 2, 10);
+    for (size_t row = 0; row < 5; row++)
+        assert_memory_equal(to[row], from[row + 1] + 2, 10);
     assert_int_equal(to[5][0], 0);
     succeeds(cuMemsetD2D8_v2(memory, pitch, 9, 3, 2));
     succeeds(cuMemcpyDtoH_v2(to, memory + pitch, 4));
@@ -113,7 +138,8 @@ static void rows_and_boxes_arrive(void **unused) {
     succeeds(cuMemFree_v2(memory));
 }
 
-static void pointers_know_what_they_are(void **unused) {
+static void pointers_know_what_they_are(void **unused)
+{
     (void)unused;
     CUdeviceptr memory = allocate(2 * FRAME), start = 0, at_device = 0;
     void *pinned;
@@ -144,7 +170,8 @@ static void pointers_know_what_they_are(void **unused) {
     succeeds(cuMemFree_v2(memory));
 }
 
-static void pools_count(void **unused) {
+static void pools_count(void **unused)
+{
     (void)unused;
     CUmemoryPool pool;
     CUstream stream;
@@ -172,7 +199,23 @@ static void pools_count(void **unused) {
     succeeds(cuStreamDestroy_v2(stream));
 }
 
-int main(void) {
+static void a_context_takes_its_memory_with_it(void **unused)
+{
+    (void)unused;
+    size_t before = free_bytes();
+    CUcontext context;
+    succeeds(cuCtxCreate_v2(&context, 0, 0));
+    allocate(5);
+    CUdeviceptr large = allocate(3 * FRAME);
+    allocate(500);
+    assert_int_equal(before - free_bytes(), 4 * FRAME);
+    succeeds(cuCtxDestroy_v2(context));
+    assert_int_equal(free_bytes(), before);
+    fails(cuMemFree_v2(large), CUDA_ERROR_INVALID_VALUE);
+}
+
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ones_share_frames),
         cmocka_unit_test(large_ones_have_their_own),
@@ -182,6 +225,7 @@ int main(void) {
         cmocka_unit_test(rows_and_boxes_arrive),
         cmocka_unit_test(pointers_know_what_they_are),
         cmocka_unit_test(pools_count),
+        cmocka_unit_test(a_context_takes_its_memory_with_it),
     };
     return cmocka_run_group_tests(tests, start_device, NULL);
 }

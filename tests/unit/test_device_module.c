@@ -3,7 +3,8 @@
 #include "tests/unit/device_kernels.h"
 #include "tests/device/stats.h"
 
-static void text_loads_and_runs(void **unused) {
+static void text_loads_and_runs(void **unused)
+{
     (void)unused;
     CUmodule module;
     CUfunction function;
@@ -33,7 +34,8 @@ static void text_loads_and_runs(void **unused) {
     succeeds(cuMemFree_v2(memory));
 }
 
-static void every_block_runs_once(void **unused) {
+static void every_block_runs_once(void **unused)
+{
     (void)unused;
     CUmodule module;
     CUfunction function;
@@ -53,7 +55,8 @@ static void every_block_runs_once(void **unused) {
     succeeds(cuMemFree_v2(memory));
 }
 
-static void parameters_are_known(void **unused) {
+static void parameters_are_known(void **unused)
+{
     (void)unused;
     CUmodule module;
     CUfunction function;
@@ -74,7 +77,8 @@ static void parameters_are_known(void **unused) {
     succeeds(cuModuleUnload(module));
 }
 
-static void launches_are_checked(void **unused) {
+static void launches_are_checked(void **unused)
+{
     (void)unused;
     CUmodule module;
     CUfunction function;
@@ -94,7 +98,10 @@ static void launches_are_checked(void **unused) {
     fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
     fails(cuLaunchCooperativeKernel(function, 5000, 1, 1, 64, 1, 1, 0, NULL, params),
           CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-    struct { CUdeviceptr p; unsigned v; } buffer = {memory, 11};
+    struct {
+        CUdeviceptr p;
+        unsigned v;
+    } buffer = {memory, 11};
     size_t bytes = 12;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
     fails(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
@@ -113,7 +120,8 @@ static void launches_are_checked(void **unused) {
 }
 
 /* A container of plain entries; returns its size. */
-static size_t put_entry(unsigned char *at, unsigned kind, unsigned target, const char *text) {
+static size_t put_entry(unsigned char *at, unsigned kind, unsigned target, const char *text)
+{
     size_t bytes = (strlen(text) + 8) / 8 * 8, header = kind == 1 ? 80 : 64;
     memset(at, 0, header + bytes);
     at[0] = (unsigned char)kind;
@@ -126,7 +134,8 @@ static size_t put_entry(unsigned char *at, unsigned kind, unsigned target, const
     return header + bytes;
 }
 
-static void put_header(unsigned char *at, size_t payload) {
+static void put_header(unsigned char *at, size_t payload)
+{
     static const unsigned char head[8] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
     memcpy(at, head, 8);
     memcpy(at + 8, &(uint64_t){payload}, 8);
@@ -134,7 +143,8 @@ static void put_header(unsigned char *at, size_t payload) {
 
 #define ONE_ENTRY(name) ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry " name "() {\n  ret;\n}\n"
 
-static void the_newest_text_for_the_device_is_taken(void **unused) {
+static void the_newest_text_for_the_device_is_taken(void **unused)
+{
     (void)unused;
     static unsigned char image[4096];
     CUmodule module;
@@ -154,7 +164,8 @@ static void the_newest_text_for_the_device_is_taken(void **unused) {
     fails(cuModuleLoadData(&module, image), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
-static void bad_images_are_refused(void **unused) {
+static void bad_images_are_refused(void **unused)
+{
     (void)unused;
     CUmodule module;
     char log[256] = "";
@@ -164,13 +175,18 @@ static void bad_images_are_refused(void **unused) {
     fails(cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_75\n.entry x( {", 2, options, values),
           CUDA_ERROR_INVALID_PTX);
     assert_true(strlen(log) > 0);
-    fails(cuModuleLoadDataEx(&module, "\x7f" "ELF\2\1\1\0\0\0\0\0", 2, options, values), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    fails(cuModuleLoadDataEx(&module,
+                             "\x7f"
+                             "ELF\2\1\1\0\0\0\0\0",
+                             2, options, values),
+          CUDA_ERROR_NO_BINARY_FOR_GPU);
     fails(cuModuleLoadDataEx(&module, "\1\2\3\4\5\6\7\0", 2, options, values), CUDA_ERROR_INVALID_IMAGE);
     fails(cuModuleLoad(&module, "/nonexistent.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
     fails(cuModuleUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void libraries_give_kernels(void **unused) {
+static void libraries_give_kernels(void **unused)
+{
     (void)unused;
     CUlibrary library;
     CUkernel kernel, all[16];
@@ -196,7 +212,8 @@ static void libraries_give_kernels(void **unused) {
     fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_loads_and_runs),
         cmocka_unit_test(every_block_runs_once),

@@ -1,13 +1,15 @@
 /* links: tests/device/whole.c */
 #include "tests/unit/device_fixture.h"
 
-static void *address_of(const char *name, int version, cuuint64_t flags) {
+static void *address_of(const char *name, int version, cuuint64_t flags)
+{
     void *address = NULL;
     succeeds(cuGetProcAddress_v2(name, &address, version, flags, NULL));
     return address;
 }
 
-static void versions_choose_the_form(void **unused) {
+static void versions_choose_the_form(void **unused)
+{
     (void)unused;
     assert_ptr_equal(address_of("cuMemAlloc", 3020, 0), cuMemAlloc_v2);
     assert_ptr_equal(address_of("cuMemAlloc", 3010, 0), cuMemAlloc);
@@ -19,7 +21,8 @@ static void versions_choose_the_form(void **unused) {
     assert_ptr_equal(address_of("cuCtxSynchronize", 13000, 0), cuCtxSynchronize_v2);
 }
 
-static void flags_choose_the_stream(void **unused) {
+static void flags_choose_the_stream(void **unused)
+{
     (void)unused;
     assert_ptr_equal(address_of("cuMemcpyHtoD", 13000, 0), cuMemcpyHtoD_v2);
     assert_ptr_equal(address_of("cuMemcpyHtoD", 13000, 1), cuMemcpyHtoD_v2);
@@ -31,7 +34,8 @@ static void flags_choose_the_stream(void **unused) {
     fails(cuGetProcAddress_v2("cuInit", &address, 13000, 4, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void what_is_not_there_says_so(void **unused) {
+static void what_is_not_there_says_so(void **unused)
+{
     (void)unused;
     CUdriverProcAddressQueryResult status;
     void *address = &status;
@@ -52,15 +56,19 @@ static void what_is_not_there_says_so(void **unused) {
     fails(cuGetProcAddress_v2("cuInit", &address, 99000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
-static const struct { const char *symbol, *name; int version, variant; } rows[] = {
-#define PLAIN 0
-#define PER_THREAD 2
+static const struct {
+    const char *symbol, *name;
+    int version, variant;
+} rows[] = {
+#define PLAIN                                         0
+#define PER_THREAD                                    2
 #define EXPORT(symbol, name, version, variant, state) {#symbol, #name, version, variant},
 #include "tests/device/exports.def"
 };
 
 /* Every row answers, and no two rows of the list have one address. */
-static void every_name_answers(void **unused) {
+static void every_name_answers(void **unused)
+{
     (void)unused;
     size_t count = sizeof rows / sizeof *rows;
     assert_int_equal(count, 637);
@@ -68,11 +76,13 @@ static void every_name_answers(void **unused) {
     for (size_t i = 0; i < count; i++) {
         addresses[i] = address_of(rows[i].name, rows[i].version, (cuuint64_t)rows[i].variant);
         assert_non_null(addresses[i]);
-        for (size_t k = 0; k < i; k++) assert_ptr_not_equal(addresses[i], addresses[k]);
+        for (size_t k = 0; k < i; k++)
+            assert_ptr_not_equal(addresses[i], addresses[k]);
     }
 }
 
-static void errors_have_names(void **unused) {
+static void errors_have_names(void **unused)
+{
     (void)unused;
     const char *text = NULL;
     succeeds(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
@@ -83,12 +93,11 @@ static void errors_have_names(void **unused) {
     assert_null(text);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_choose_the_form),
-        cmocka_unit_test(flags_choose_the_stream),
-        cmocka_unit_test(what_is_not_there_says_so),
-        cmocka_unit_test(every_name_answers),
+        cmocka_unit_test(versions_choose_the_form),  cmocka_unit_test(flags_choose_the_stream),
+        cmocka_unit_test(what_is_not_there_says_so), cmocka_unit_test(every_name_answers),
         cmocka_unit_test(errors_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

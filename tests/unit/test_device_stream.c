@@ -8,67 +8,79 @@
 static _Atomic int journal[64];
 static _Atomic int written;
 
-static void note(void *number) {
+static void note(void *number)
+{
     journal[atomic_fetch_add(&written, 1)] = (int)(intptr_t)number;
 }
 
-static void note_in(CUstream stream, int number) {
+static void note_in(CUstream stream, int number)
+{
     succeeds(cuLaunchHostFunc(stream, note, (void *)(intptr_t)number));
 }
 
 static uint32_t *gates;
 
-static void hold(CUstream stream, size_t gate) {
+static void hold(CUstream stream, size_t gate)
+{
     gates[gate] = 0;
     succeeds(cuStreamWaitValue32_v2(stream, (CUdeviceptr)&gates[gate], 1, CU_STREAM_WAIT_VALUE_EQ));
 }
 
-static void open_gate(size_t gate) {
+static void open_gate(size_t gate)
+{
     __atomic_store_n(&gates[gate], 1, __ATOMIC_RELEASE);
 }
 
-static void let_time_pass(void) {
+static void let_time_pass(void)
+{
     usleep(20000);
 }
 
-static int begin(void **state) {
-    if (start_device(state) != 0) return -1;
+static int begin(void **state)
+{
+    if (start_device(state) != 0)
+        return -1;
     return cuMemHostAlloc((void **)&gates, 64, 0) == CUDA_SUCCESS ? 0 : -1;
 }
 
-static int reset(void **state) {
+static int reset(void **state)
+{
     (void)state;
     written = 0;
     return 0;
 }
 
-static void a_stream_keeps_its_order(void **unused) {
+static void a_stream_keeps_its_order(void **unused)
+{
     (void)unused;
     CUstream stream;
     succeeds(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     hold(stream, 0);
-    for (int i = 0; i < 50; i++) note_in(stream, i);
+    for (int i = 0; i < 50; i++)
+        note_in(stream, i);
     let_time_pass();
     assert_int_equal(written, 0);
     fails(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     open_gate(0);
     succeeds(cuStreamSynchronize(stream));
     succeeds(cuStreamQuery(stream));
-    for (int i = 0; i < 50; i++) assert_int_equal(journal[i], i);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(journal[i], i);
     succeeds(cuStreamDestroy_v2(stream));
     fails(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void the_legacy_stream_waits_for_blocking_ones(void **unused) {
+static void the_legacy_stream_waits_for_blocking_ones(void **unused)
+{
     (void)unused;
     CUstream blocking, free_one;
     succeeds(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     succeeds(cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
     hold(blocking, 0);
     note_in(blocking, 1);
-    note_in(NULL, 2);           /* after the blocking stream's 1 */
-    note_in(blocking, 3);       /* after the legacy stream's 2 */
-    note_in(free_one, 4);       /* after nothing */
+    note_in(NULL, 2);     /* after the blocking stream's 1 */
+    note_in(blocking, 3); /* after the legacy stream's 2 */
+    note_in(free_one, 4); /* after nothing */
     succeeds(cuStreamSynchronize(free_one));
     let_time_pass();
     assert_int_equal(written, 1);
@@ -76,12 +88,14 @@ static void the_legacy_stream_waits_for_blocking_ones(void **unused) {
     open_gate(0);
     succeeds(cuCtxSynchronize());
     assert_int_equal(written, 4);
-    for (int i = 1; i < 4; i++) assert_int_equal(journal[i], i);
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(journal[i], i);
     succeeds(cuStreamDestroy_v2(blocking));
     succeeds(cuStreamDestroy_v2(free_one));
 }
 
-static void blocking_streams_wait_for_the_legacy_one(void **unused) {
+static void blocking_streams_wait_for_the_legacy_one(void **unused)
+{
     (void)unused;
     CUstream blocking, other;
     succeeds(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
@@ -105,7 +119,8 @@ static void blocking_streams_wait_for_the_legacy_one(void **unused) {
     succeeds(cuCtxSynchronize());
 }
 
-static void events_order_streams(void **unused) {
+static void events_order_streams(void **unused)
+{
     (void)unused;
     CUstream first, second;
     CUevent event;
@@ -113,7 +128,7 @@ static void events_order_streams(void **unused) {
     succeeds(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
     succeeds(cuEventCreate(&event, CU_EVENT_DEFAULT));
     succeeds(cuEventQuery(event));
-    succeeds(cuStreamWaitEvent(second, event, 0));      /* never recorded: no wait */
+    succeeds(cuStreamWaitEvent(second, event, 0)); /* never recorded: no wait */
     succeeds(cuStreamSynchronize(second));
     hold(first, 0);
     note_in(first, 1);
@@ -135,7 +150,8 @@ static void events_order_streams(void **unused) {
     succeeds(cuStreamDestroy_v2(second));
 }
 
-static void events_measure(void **unused) {
+static void events_measure(void **unused)
+{
     (void)unused;
     CUevent begins, ends, silent;
     float milliseconds = -1;
@@ -161,7 +177,8 @@ static void events_measure(void **unused) {
     fails(cuEventCreate(&silent, 0x100), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void pageable_copies_keep_their_promise(void **unused) {
+static void pageable_copies_keep_their_promise(void **unused)
+{
     (void)unused;
     CUstream stream;
     CUdeviceptr memory;
@@ -175,11 +192,11 @@ static void pageable_copies_keep_their_promise(void **unused) {
     hold(stream, 0);
     succeeds(cuMemcpyHtoDAsync_v2(memory, pageable, 1000, stream));
     succeeds(cuMemcpyHtoDAsync_v2(memory + 1000, pinned, 1000, stream));
-    memset(pageable, 3, sizeof pageable);               /* was staged at the call */
-    memset(pinned, 4, 1000);                            /* is read when the copy runs */
+    memset(pageable, 3, sizeof pageable); /* was staged at the call */
+    memset(pinned, 4, 1000);              /* is read when the copy runs */
     open_gate(0);
     succeeds(cuMemcpyDtoHAsync_v2(arrived, memory, 1000, stream));
-    assert_int_equal(arrived[999], 1);                  /* no wait needed: the target is pageable */
+    assert_int_equal(arrived[999], 1); /* no wait needed: the target is pageable */
     succeeds(cuMemcpyDtoHAsync_v2(arrived, memory + 1000, 1000, stream));
     assert_int_equal(arrived[999], 4);
     succeeds(cuMemFreeHost(pinned));
@@ -187,16 +204,22 @@ static void pageable_copies_keep_their_promise(void **unused) {
     succeeds(cuStreamDestroy_v2(stream));
 }
 
-static void *use_own_stream(void *context) {
-    if (cuCtxSetCurrent(context) != CUDA_SUCCESS) return NULL;
+static void *use_own_stream(void *context)
+{
+    if (cuCtxSetCurrent(context) != CUDA_SUCCESS)
+        return NULL;
     unsigned long long id = 0;
-    if (cuStreamGetId(CU_STREAM_PER_THREAD, &id) != CUDA_SUCCESS) return NULL;
-    if (cuLaunchHostFunc_ptsz(NULL, note, (void *)7) != CUDA_SUCCESS) return NULL;
-    if (cuStreamSynchronize_ptsz(NULL) != CUDA_SUCCESS) return NULL;
+    if (cuStreamGetId(CU_STREAM_PER_THREAD, &id) != CUDA_SUCCESS)
+        return NULL;
+    if (cuLaunchHostFunc_ptsz(NULL, note, (void *)7) != CUDA_SUCCESS)
+        return NULL;
+    if (cuStreamSynchronize_ptsz(NULL) != CUDA_SUCCESS)
+        return NULL;
     return (void *)(uintptr_t)id;
 }
 
-static void threads_have_streams_of_their_own(void **unused) {
+static void threads_have_streams_of_their_own(void **unused)
+{
     (void)unused;
     CUcontext context;
     unsigned long long mine, legacy;
@@ -216,7 +239,8 @@ static void threads_have_streams_of_their_own(void **unused) {
     succeeds(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-static void refuses_nonsense(void **unused) {
+static void refuses_nonsense(void **unused)
+{
     (void)unused;
     CUstream stream;
     fails(cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
@@ -227,7 +251,8 @@ static void refuses_nonsense(void **unused) {
     fails(cuStreamWaitValue32_v2(NULL, 6, 1, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_stream_keeps_its_order, reset),
         cmocka_unit_test_setup(the_legacy_stream_waits_for_blocking_ones, reset),

@@ -1,20 +1,23 @@
 /* links: tests/device/whole.c */
 #include "tests/unit/device_fixture.h"
 
-static CUmemGenericAllocationHandle create(size_t bytes) {
+static CUmemGenericAllocationHandle create(size_t bytes)
+{
     CUmemAllocationProp properties = device_memory();
     CUmemGenericAllocationHandle handle;
     succeeds(cuMemCreate(&handle, bytes, &properties, 0));
     return handle;
 }
 
-static CUdeviceptr reserve(size_t bytes) {
+static CUdeviceptr reserve(size_t bytes)
+{
     CUdeviceptr base;
     succeeds(cuMemAddressReserve(&base, bytes, 0, 0, 0));
     return base;
 }
 
-static void granularity_is_the_setting(void **unused) {
+static void granularity_is_the_setting(void **unused)
+{
     (void)unused;
     CUmemAllocationProp properties = device_memory();
     size_t bytes;
@@ -27,7 +30,8 @@ static void granularity_is_the_setting(void **unused) {
     fails(cuMemGetAllocationGranularity(&bytes, &properties, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void reserve_refuses(void **unused) {
+static void reserve_refuses(void **unused)
+{
     (void)unused;
     CUdeviceptr base;
     fails(cuMemAddressReserve(&base, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
@@ -44,7 +48,8 @@ static void reserve_refuses(void **unused) {
     fails(cuMemAddressFree(base, FRAME), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void create_refuses(void **unused) {
+static void create_refuses(void **unused)
+{
     (void)unused;
     CUmemAllocationProp properties = device_memory();
     CUmemGenericAllocationHandle handle;
@@ -58,7 +63,8 @@ static void create_refuses(void **unused) {
     fails(cuMemCreate(&handle, FRAME, &properties, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void map_refuses(void **unused) {
+static void map_refuses(void **unused)
+{
     (void)unused;
     CUdeviceptr base = reserve(4 * FRAME);
     CUmemGenericAllocationHandle handle = create(2 * FRAME);
@@ -81,7 +87,8 @@ static void map_refuses(void **unused) {
     succeeds(cuMemAddressFree(base, 4 * FRAME));
 }
 
-static void unmap_takes_whole_mappings(void **unused) {
+static void unmap_takes_whole_mappings(void **unused)
+{
     (void)unused;
     CUdeviceptr base = reserve(4 * FRAME);
     CUmemGenericAllocationHandle two = create(2 * FRAME), one = create(FRAME);
@@ -98,7 +105,8 @@ static void unmap_takes_whole_mappings(void **unused) {
     succeeds(cuMemAddressFree(base, 4 * FRAME));
 }
 
-static void access_is_set_anew(void **unused) {
+static void access_is_set_anew(void **unused)
+{
     (void)unused;
     CUdeviceptr base = reserve(2 * FRAME);
     CUmemGenericAllocationHandle handle = create(FRAME);
@@ -124,7 +132,8 @@ static void access_is_set_anew(void **unused) {
     succeeds(cuMemAddressFree(base, 2 * FRAME));
 }
 
-static void aliases_are_real(void **unused) {
+static void aliases_are_real(void **unused)
+{
     (void)unused;
     CUdeviceptr base = reserve(8 * FRAME);
     CUmemGenericAllocationHandle a = create(2 * FRAME), b = create(FRAME);
@@ -150,7 +159,8 @@ static void aliases_are_real(void **unused) {
 }
 
 /* Frames go back only when neither the handle nor a mapping holds them. */
-static void memory_lives_as_long_as_its_holders(void **unused) {
+static void memory_lives_as_long_as_its_holders(void **unused)
+{
     (void)unused;
     size_t before = free_bytes();
     CUdeviceptr base = reserve(2 * FRAME);
@@ -174,24 +184,29 @@ static void memory_lives_as_long_as_its_holders(void **unused) {
 }
 
 /* All frames in pieces, then the whole again: fragments are gathered. */
-static void fragments_are_gathered(void **unused) {
+static void fragments_are_gathered(void **unused)
+{
     (void)unused;
     CUmemGenericAllocationHandle handles[DEVICE_BYTES / FRAME];
     size_t count = free_bytes() / FRAME;
-    for (size_t i = 0; i < count; i++) handles[i] = create(FRAME);
+    for (size_t i = 0; i < count; i++)
+        handles[i] = create(FRAME);
     assert_int_equal(free_bytes(), 0);
     CUdeviceptr memory;
     fails(cuMemAlloc_v2(&memory, 1), CUDA_ERROR_OUT_OF_MEMORY);
-    for (size_t i = 0; i < count; i += 2) succeeds(cuMemRelease(handles[i]));
+    for (size_t i = 0; i < count; i += 2)
+        succeeds(cuMemRelease(handles[i]));
     size_t half = (count + 1) / 2 * FRAME;
     succeeds(cuMemAlloc_v2(&memory, half));
     succeeds(cuMemsetD8_v2(memory, 7, half));
     succeeds(cuCtxSynchronize());
     succeeds(cuMemFree_v2(memory));
-    for (size_t i = 1; i < count; i += 2) succeeds(cuMemRelease(handles[i]));
+    for (size_t i = 1; i < count; i += 2)
+        succeeds(cuMemRelease(handles[i]));
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(granularity_is_the_setting),
         cmocka_unit_test(reserve_refuses),

@@ -16,9 +16,10 @@
 
 #define DRIVER_FUNCTIONS(F)                                                                                            \
     F(cuInit)                                                                                                          \
-    F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuModuleLoadData) F(cuModuleGetFunction)           \
-        F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuMemHostAlloc)      \
-            F(cuMemFreeHost) F(cuLaunchKernel) F(cuCtxSynchronize)
+    F(cuDeviceGet)                                                                                                     \
+    F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuModuleLoadData) F(cuModuleGetFunction) F(cuMemAlloc_v2)         \
+        F(cuMemFree_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuMemHostAlloc) F(cuMemFreeHost)      \
+            F(cuLaunchKernel) F(cuCtxSynchronize)
 
 static struct {
     bool is_there;

@@ -435,6 +435,8 @@ static void test_plain_names(void **state)
     assert_string_equal(out, "relu_forward");
     report_plain_name("_ZN2at6native3addEv", out, sizeof out);
     assert_string_equal(out, "at::native::add");
+    report_plain_name("_Z13matmul_kernel6matmul", out, sizeof out);
+    assert_string_equal(out, "matmul_kernel");
     report_plain_name("triton_poi_0", out, sizeof out);
     assert_string_equal(out, "triton_poi_0");
     report_plain_name("_Z99short", out, sizeof out);

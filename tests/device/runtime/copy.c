@@ -2,11 +2,13 @@
 #include <string.h>
 
 /* The driver's functions for one way of copying: blocking or in a stream, legacy or per-thread. */
-static CUresult copy_blocking(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                              bool is_per_thread) {
+static CUresult copy_blocking(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, bool is_per_thread)
+{
     CUdeviceptr device_to = (CUdeviceptr)to, device_from = (CUdeviceptr)from;
     switch (kind) {
-    case cudaMemcpyHostToHost: memmove(to, from, bytes); return CUDA_SUCCESS;
+    case cudaMemcpyHostToHost:
+        memmove(to, from, bytes);
+        return CUDA_SUCCESS;
     case cudaMemcpyHostToDevice:
         return (is_per_thread ? driver.cuMemcpyHtoD_v2_ptds : driver.cuMemcpyHtoD_v2)(device_to, from, bytes);
     case cudaMemcpyDeviceToHost:
@@ -15,168 +17,206 @@ static CUresult copy_blocking(void *to, const void *from, size_t bytes, enum cud
         return (is_per_thread ? driver.cuMemcpyDtoD_v2_ptds : driver.cuMemcpyDtoD_v2)(device_to, device_from, bytes);
     case cudaMemcpyDefault:
         return (is_per_thread ? driver.cuMemcpy_ptds : driver.cuMemcpy)(device_to, device_from, bytes);
-    default: return (CUresult)cudaErrorInvalidMemcpyDirection;
+    default:
+        return (CUresult)cudaErrorInvalidMemcpyDirection;
     }
 }
 
 static CUresult copy_streamed(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream,
-                              bool is_per_thread) {
+                              bool is_per_thread)
+{
     CUdeviceptr device_to = (CUdeviceptr)to, device_from = (CUdeviceptr)from;
     switch (kind) {
     case cudaMemcpyHostToDevice:
         return (is_per_thread ? driver.cuMemcpyHtoDAsync_v2_ptsz : driver.cuMemcpyHtoDAsync_v2)(device_to, from, bytes,
-                                                                                               stream);
+                                                                                                stream);
     case cudaMemcpyDeviceToHost:
         return (is_per_thread ? driver.cuMemcpyDtoHAsync_v2_ptsz : driver.cuMemcpyDtoHAsync_v2)(to, device_from, bytes,
-                                                                                               stream);
+                                                                                                stream);
     case cudaMemcpyDeviceToDevice:
         return (is_per_thread ? driver.cuMemcpyDtoDAsync_v2_ptsz : driver.cuMemcpyDtoDAsync_v2)(device_to, device_from,
-                                                                                               bytes, stream);
+                                                                                                bytes, stream);
     case cudaMemcpyHostToHost:
     case cudaMemcpyDefault:
         return (is_per_thread ? driver.cuMemcpyAsync_ptsz : driver.cuMemcpyAsync)(device_to, device_from, bytes,
-                                                                                 stream);
-    default: return (CUresult)cudaErrorInvalidMemcpyDirection;
+                                                                                  stream);
+    default:
+        return (CUresult)cudaErrorInvalidMemcpyDirection;
     }
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(copy_blocking(to, from, bytes, kind, false));
 }
 
-cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(copy_blocking(to, from, bytes, kind, true));
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(copy_streamed(to, from, bytes, kind, stream, false));
 }
 
 cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                                 cudaStream_t stream) {
+                                 cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(copy_streamed(to, from, bytes, kind, stream, true));
 }
 
-cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) {
-    if (to_device != runtime_device() || from_device != runtime_device()) return runtime_record(cudaErrorInvalidDevice);
+cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
+{
+    if (to_device != runtime_device() || from_device != runtime_device())
+        return runtime_record(cudaErrorInvalidDevice);
     return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
-                                cudaStream_t stream) {
-    if (to_device != runtime_device() || from_device != runtime_device()) return runtime_record(cudaErrorInvalidDevice);
+                                cudaStream_t stream)
+{
+    if (to_device != runtime_device() || from_device != runtime_device())
+        return runtime_record(cudaErrorInvalidDevice);
     return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 /* Address of the bytes [offset, offset + bytes) of a registered variable. */
-static cudaError_t in_symbol(const void *symbol, size_t offset, size_t bytes, void **address) {
+static cudaError_t in_symbol(const void *symbol, size_t offset, size_t bytes, void **address)
+{
     CUdeviceptr base = 0;
     size_t room = 0;
     cudaError_t error = runtime_enter();
-    if (error == cudaSuccess) error = runtime_record(registered_variable(symbol, &base, &room));
-    if (error != cudaSuccess) return error;
-    if (offset > room || bytes > room - offset) return runtime_record(cudaErrorInvalidValue);
+    if (error == cudaSuccess)
+        error = runtime_record(registered_variable(symbol, &base, &room));
+    if (error != cudaSuccess)
+        return error;
+    if (offset > room || bytes > room - offset)
+        return runtime_record(cudaErrorInvalidValue);
     *address = (void *)(base + offset);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
-                               enum cudaMemcpyKind kind) {
+                               enum cudaMemcpyKind kind)
+{
     void *to;
     cudaError_t error = in_symbol(symbol, offset, bytes, &to);
     return error != cudaSuccess ? error : cudaMemcpy(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *from, size_t bytes, size_t offset,
-                                    enum cudaMemcpyKind kind) {
+                                    enum cudaMemcpyKind kind)
+{
     void *to;
     cudaError_t error = in_symbol(symbol, offset, bytes, &to);
     return error != cudaSuccess ? error : cudaMemcpy_ptds(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset,
-                                    enum cudaMemcpyKind kind, cudaStream_t stream) {
+                                    enum cudaMemcpyKind kind, cudaStream_t stream)
+{
     void *to;
     cudaError_t error = in_symbol(symbol, offset, bytes, &to);
     return error != cudaSuccess ? error : cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 
 cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *from, size_t bytes, size_t offset,
-                                         enum cudaMemcpyKind kind, cudaStream_t stream) {
+                                         enum cudaMemcpyKind kind, cudaStream_t stream)
+{
     void *to;
     cudaError_t error = in_symbol(symbol, offset, bytes, &to);
     return error != cudaSuccess ? error : cudaMemcpyAsync_ptsz(to, from, bytes, kind, stream);
 }
 
-cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
-                                 enum cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+{
     void *from;
     cudaError_t error = in_symbol(symbol, offset, bytes, &from);
     return error != cudaSuccess ? error : cudaMemcpy(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemcpyFromSymbol_ptds(void *to, const void *symbol, size_t bytes, size_t offset,
-                                      enum cudaMemcpyKind kind) {
+                                      enum cudaMemcpyKind kind)
+{
     void *from;
     cudaError_t error = in_symbol(symbol, offset, bytes, &from);
     return error != cudaSuccess ? error : cudaMemcpy_ptds(to, from, bytes, kind);
 }
 
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
-                                      enum cudaMemcpyKind kind, cudaStream_t stream) {
+                                      enum cudaMemcpyKind kind, cudaStream_t stream)
+{
     void *from;
     cudaError_t error = in_symbol(symbol, offset, bytes, &from);
     return error != cudaSuccess ? error : cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 
 cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *to, const void *symbol, size_t bytes, size_t offset,
-                                           enum cudaMemcpyKind kind, cudaStream_t stream) {
+                                           enum cudaMemcpyKind kind, cudaStream_t stream)
+{
     void *from;
     cudaError_t error = in_symbol(symbol, offset, bytes, &from);
     return error != cudaSuccess ? error : cudaMemcpyAsync_ptsz(to, from, bytes, kind, stream);
 }
 
-cudaError_t cudaMemset(void *to, int value, size_t bytes) {
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(driver.cuMemsetD8_v2((CUdeviceptr)to, (unsigned char)value, bytes));
 }
 
-cudaError_t cudaMemset_ptds(void *to, int value, size_t bytes) {
+cudaError_t cudaMemset_ptds(void *to, int value, size_t bytes)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(driver.cuMemsetD8_v2_ptds((CUdeviceptr)to, (unsigned char)value, bytes));
 }
 
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(driver.cuMemsetD8Async((CUdeviceptr)to, (unsigned char)value, bytes, stream));
 }
 
-cudaError_t cudaMemsetAsync_ptsz(void *to, int value, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemsetAsync_ptsz(void *to, int value, size_t bytes, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || bytes == 0) return error;
+    if (error != cudaSuccess || bytes == 0)
+        return error;
     return runtime_result(driver.cuMemsetD8Async_ptsz((CUdeviceptr)to, (unsigned char)value, bytes, stream));
 }
 
-cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
+cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemsetD2D8_v2((CUdeviceptr)to, pitch, (unsigned char)value, width, height));
 }
 
-cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    return runtime_result(driver.cuMemsetD2D8Async((CUdeviceptr)to, pitch, (unsigned char)value, width, height,
-                                                   stream));
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(
+        driver.cuMemsetD2D8Async((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream));
 }

@@ -1,9 +1,11 @@
 #include "tests/device/runtime/runtime.h"
 #include <string.h>
 
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));
 }
 
@@ -12,8 +14,11 @@ struct property {
     CUdevice_attribute attribute;
 };
 
-#define PROPERTY(field, attribute) {offsetof(struct cudaDeviceProp, field), \
-                                    sizeof((struct cudaDeviceProp *)0)->field, CU_DEVICE_ATTRIBUTE_##attribute}
+#define PROPERTY(field, attribute)                                                                                     \
+    {                                                                                                                  \
+        offsetof(struct cudaDeviceProp, field), sizeof((struct cudaDeviceProp *)0)->field,                             \
+            CU_DEVICE_ATTRIBUTE_##attribute                                                                            \
+    }
 
 static const struct property properties[] = {
     PROPERTY(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK),
@@ -69,57 +74,76 @@ static const struct property properties[] = {
     PROPERTY(hostNumaId, HOST_NUMA_ID),
 };
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     memset(out, 0, sizeof *out);
     CUresult result = driver.cuDeviceGetName(out->name, sizeof out->name, device);
-    if (result == CUDA_SUCCESS) result = driver.cuDeviceGetUuid_v2((CUuuid *)&out->uuid, device);
-    if (result == CUDA_SUCCESS) result = driver.cuDeviceTotalMem_v2(&out->totalGlobalMem, device);
+    if (result == CUDA_SUCCESS)
+        result = driver.cuDeviceGetUuid_v2((CUuuid *)&out->uuid, device);
+    if (result == CUDA_SUCCESS)
+        result = driver.cuDeviceTotalMem_v2(&out->totalGlobalMem, device);
     for (size_t i = 0; i < sizeof properties / sizeof *properties && result == CUDA_SUCCESS; i++) {
         int value = 0;
         result = driver.cuDeviceGetAttribute(&value, properties[i].attribute, device);
         size_t wide = (size_t)value;
         void *field = (char *)out + properties[i].offset;
-        if (properties[i].bytes == sizeof wide) memcpy(field, &wide, sizeof wide);
-        else memcpy(field, &value, sizeof value);
+        if (properties[i].bytes == sizeof wide)
+            memcpy(field, &wide, sizeof wide);
+        else
+            memcpy(field, &value, sizeof value);
     }
     return runtime_result(result);
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
+cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceGetPCIBusId(text, length, device));
 }
 
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceCanAccessPeer(can, device, peer));
 }
 
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
+cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuCtxGetLimit(value, (CUlimit)limit));
 }
 
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuCtxSetLimit((CUlimit)limit, value));
 }
 
-cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) {
+cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuCtxGetCacheConfig((CUfunc_cache *)config));
 }
 
-cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuCtxSetCacheConfig((CUfunc_cache)config));
 }

@@ -13,18 +13,22 @@ static const struct error_text errors[] = {
 #undef RUNTIME
 };
 
-static const struct error_text *find(cudaError_t error) {
+static const struct error_text *find(cudaError_t error)
+{
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].code == (int)error) return &errors[i];
+        if (errors[i].code == (int)error)
+            return &errors[i];
     return NULL;
 }
 
-const char *cudaGetErrorName(cudaError_t error) {
+const char *cudaGetErrorName(cudaError_t error)
+{
     const struct error_text *found = find(error);
     return found != NULL ? found->name : "unrecognized error code";
 }
 
-const char *cudaGetErrorString(cudaError_t error) {
+const char *cudaGetErrorString(cudaError_t error)
+{
     const struct error_text *found = find(error);
     return found != NULL ? found->text : "unrecognized error code";
 }

@@ -1,176 +1,237 @@
 #include "tests/device/runtime/runtime.h"
 #include <string.h>
 
-cudaError_t cudaMalloc(void **out, size_t bytes) {
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *out = NULL;
     return bytes == 0 ? cudaSuccess : runtime_result(driver.cuMemAlloc_v2((CUdeviceptr *)out, bytes));
 }
 
-cudaError_t cudaFree(void *memory) {
+cudaError_t cudaFree(void *memory)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || memory == NULL) return error;
+    if (error != cudaSuccess || memory == NULL)
+        return error;
     return runtime_result(driver.cuMemFree_v2((CUdeviceptr)memory));
 }
 
-cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height) {
+cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL || pitch == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL || pitch == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     return runtime_result(driver.cuMemAllocPitch_v2((CUdeviceptr *)out, pitch, width, height, 16));
 }
 
-cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent) {
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
+{
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *out = (struct cudaPitchedPtr){.xsize = extent.width, .ysize = extent.height};
     return cudaMallocPitch(&out->ptr, &out->pitch, extent.width, extent.height * extent.depth);
 }
 
-cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags) {
+cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL || bytes == 0) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL || bytes == 0)
+        return runtime_record(cudaErrorInvalidValue);
     return runtime_result(driver.cuMemAllocManaged((CUdeviceptr *)out, bytes, flags));
 }
 
-cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int flags) {
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int flags)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *out = NULL;
     return bytes == 0 ? cudaSuccess : runtime_result(driver.cuMemHostAlloc(out, bytes, flags));
 }
 
-cudaError_t cudaMallocHost(void **out, size_t bytes) {
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
     return cudaHostAlloc(out, bytes, 0);
 }
 
-cudaError_t cudaFreeHost(void *memory) {
+cudaError_t cudaFreeHost(void *memory)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || memory == NULL) return error;
+    if (error != cudaSuccess || memory == NULL)
+        return error;
     return runtime_result(driver.cuMemFreeHost(memory));
 }
 
-cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags) {
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemHostRegister_v2(memory, bytes, flags));
 }
 
-cudaError_t cudaHostUnregister(void *memory) {
+cudaError_t cudaHostUnregister(void *memory)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemHostUnregister(memory));
 }
 
-cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags) {
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemHostGetDevicePointer_v2((CUdeviceptr *)device, host, flags));
 }
 
-cudaError_t cudaHostGetFlags(unsigned int *flags, void *host) {
+cudaError_t cudaHostGetFlags(unsigned int *flags, void *host)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemHostGetFlags(flags, host));
 }
 
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemGetInfo_v2(free_bytes, total));
 }
 
-cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *out = NULL;
     return bytes == 0 ? cudaSuccess : runtime_result(driver.cuMemAllocAsync((CUdeviceptr *)out, bytes, stream));
 }
 
-cudaError_t cudaMallocAsync_ptsz(void **out, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMallocAsync_ptsz(void **out, size_t bytes, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *out = NULL;
     return bytes == 0 ? cudaSuccess : runtime_result(driver.cuMemAllocAsync_ptsz((CUdeviceptr *)out, bytes, stream));
 }
 
-cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     return runtime_result(driver.cuMemAllocFromPoolAsync((CUdeviceptr *)out, bytes, pool, stream));
 }
 
-cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || memory == NULL) return error;
+    if (error != cudaSuccess || memory == NULL)
+        return error;
     return runtime_result(driver.cuMemFreeAsync((CUdeviceptr)memory, stream));
 }
 
-cudaError_t cudaFreeAsync_ptsz(void *memory, cudaStream_t stream) {
+cudaError_t cudaFreeAsync_ptsz(void *memory, cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess || memory == NULL) return error;
+    if (error != cudaSuccess || memory == NULL)
+        return error;
     return runtime_result(driver.cuMemFreeAsync_ptsz((CUdeviceptr)memory, stream));
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceGetDefaultMemPool(pool, device));
 }
 
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) {
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceGetMemPool(pool, device));
 }
 
-cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceSetMemPool(device, pool));
 }
 
-cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties) {
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     _Static_assert(sizeof *properties == sizeof(CUmemPoolProps), "the pool properties differ");
     return runtime_result(driver.cuMemPoolCreate(pool, (const CUmemPoolProps *)properties));
 }
 
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemPoolDestroy(pool));
 }
 
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemPoolTrimTo(pool, keep));
 }
 
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value));
 }
 
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attribute, value));
 }
 
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *address) {
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *address)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     unsigned type = 0, is_managed = 0;
     int device = 0;
     CUdeviceptr at_device = 0;
@@ -180,7 +241,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
                                    CU_POINTER_ATTRIBUTE_HOST_POINTER};
     void *answers[] = {&type, &is_managed, &device, &at_device, &at_host};
     error = runtime_result(driver.cuPointerGetAttributes(5, asked, answers, (CUdeviceptr)address));
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     memset(out, 0, sizeof *out);
     out->type = is_managed ? cudaMemoryTypeManaged : (enum cudaMemoryType)type;
     out->device = device;
@@ -190,17 +252,21 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 }
 
 cudaError_t cudaMemAdvise(const void *address, size_t bytes, enum cudaMemoryAdvise advice,
-                          struct cudaMemLocation location) {
+                          struct cudaMemLocation location)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     CUmemLocation place = {.type = (CUmemLocationType)location.type, .id = location.id};
     return runtime_result(driver.cuMemAdvise_v2((CUdeviceptr)address, bytes, (CUmem_advise)advice, place));
 }
 
-cudaError_t cudaMemPrefetchAsync(const void *address, size_t bytes, struct cudaMemLocation location,
-                                 unsigned int flags, cudaStream_t stream) {
+cudaError_t cudaMemPrefetchAsync(const void *address, size_t bytes, struct cudaMemLocation location, unsigned int flags,
+                                 cudaStream_t stream)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     CUmemLocation place = {.type = (CUmemLocationType)location.type, .id = location.id};
     return runtime_result(driver.cuMemPrefetchAsync_v2((CUdeviceptr)address, bytes, place, flags, stream));
 }

@@ -19,7 +19,7 @@
 
 /* The driver's functions that the runtime uses. `name_PT` is the per-thread-stream variant of `name`. */
 struct driver {
-#define CALL(symbol, name, version) __typeof__(symbol) *symbol;
+#define CALL(symbol, name, version)    __typeof__(symbol) *symbol;
 #define CALL_PT(symbol, name, version) __typeof__(symbol) *symbol;
 #include "tests/device/runtime/calls.def"
 #undef CALL

@@ -7,140 +7,181 @@ static THREAD_LOCAL int device;
 
 static struct {
     CUresult init_result;
-    CUcontext primary;          /* retained once for the process */
+    CUcontext primary; /* retained once for the process */
     unsigned flags;
 } state;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 
-cudaError_t runtime_record(cudaError_t error) {
-    if (error != cudaSuccess) last_error = error;
+cudaError_t runtime_record(cudaError_t error)
+{
+    if (error != cudaSuccess)
+        last_error = error;
     return error;
 }
 
-cudaError_t runtime_result(CUresult result) {
+cudaError_t runtime_result(CUresult result)
+{
     return runtime_record((cudaError_t)result);
 }
 
-int runtime_device(void) {
+int runtime_device(void)
+{
     return device;
 }
 
-static void init(void) {
+static void init(void)
+{
     state.init_result = driver.cuInit(0);
 }
 
-cudaError_t runtime_load(void) {
+cudaError_t runtime_load(void)
+{
     cudaError_t error = driver_load();
-    if (error != cudaSuccess) return runtime_record(error);
+    if (error != cudaSuccess)
+        return runtime_record(error);
     pthread_once(&init_once, init);
     return runtime_result(state.init_result);
 }
 
-static CUresult make_current(void) {
+static CUresult make_current(void)
+{
     pthread_mutex_lock(&lock);
     CUresult result = CUDA_SUCCESS;
-    if (state.primary == NULL) result = driver.cuDevicePrimaryCtxRetain(&state.primary, device);
+    if (state.primary == NULL)
+        result = driver.cuDevicePrimaryCtxRetain(&state.primary, device);
     CUcontext primary = state.primary;
     pthread_mutex_unlock(&lock);
     return result != CUDA_SUCCESS ? result : driver.cuCtxSetCurrent(primary);
 }
 
-cudaError_t runtime_enter(void) {
+cudaError_t runtime_enter(void)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     CUcontext current = NULL;
     CUresult result = driver.cuCtxGetCurrent(&current);
-    if (result == CUDA_SUCCESS && current == NULL) result = make_current();
+    if (result == CUDA_SUCCESS && current == NULL)
+        result = make_current();
     return runtime_result(result);
 }
 
-cudaError_t cudaGetLastError(void) {
+cudaError_t cudaGetLastError(void)
+{
     cudaError_t error = last_error;
     last_error = cudaSuccess;
     return error;
 }
 
-cudaError_t cudaPeekAtLastError(void) {
+cudaError_t cudaPeekAtLastError(void)
+{
     return last_error;
 }
 
-cudaError_t cudaGetDeviceCount(int *count) {
+cudaError_t cudaGetDeviceCount(int *count)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDeviceGetCount(count));
 }
 
-cudaError_t cudaGetDevice(int *out) {
+cudaError_t cudaGetDevice(int *out)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
-    if (out == NULL) return runtime_record(cudaErrorInvalidValue);
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *out = device;
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int ordinal) {
+cudaError_t cudaSetDevice(int ordinal)
+{
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) return error;
-    if (ordinal < 0 || ordinal >= count) return runtime_record(cudaErrorInvalidDevice);
+    if (error != cudaSuccess)
+        return error;
+    if (ordinal < 0 || ordinal >= count)
+        return runtime_record(cudaErrorInvalidDevice);
     device = ordinal;
     return runtime_enter();
 }
 
-cudaError_t cudaInitDevice(int ordinal, unsigned int device_flags, unsigned int flags) {
+cudaError_t cudaInitDevice(int ordinal, unsigned int device_flags, unsigned int flags)
+{
     (void)device_flags;
-    if (flags != 0 && flags != cudaInitDeviceFlagsAreValid) return runtime_record(cudaErrorInvalidValue);
+    if (flags != 0 && flags != cudaInitDeviceFlagsAreValid)
+        return runtime_record(cudaErrorInvalidValue);
     return cudaSetDevice(ordinal);
 }
 
-cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+cudaError_t cudaSetDeviceFlags(unsigned int flags)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     state.flags = flags;
     return runtime_result(driver.cuDevicePrimaryCtxSetFlags_v2(device, flags & ~(unsigned)cudaDeviceMapHost));
 }
 
-cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
+cudaError_t cudaGetDeviceFlags(unsigned int *flags)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuCtxGetFlags(flags));
 }
 
-cudaError_t cudaDeviceReset(void) {
+cudaError_t cudaDeviceReset(void)
+{
     cudaError_t error = runtime_load();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuDevicePrimaryCtxReset_v2(device));
 }
 
-cudaError_t cudaDeviceSynchronize(void) {
+cudaError_t cudaDeviceSynchronize(void)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuCtxSynchronize());
 }
 
-cudaError_t cudaRuntimeGetVersion(int *version) {
-    if (version == NULL) return runtime_record(cudaErrorInvalidValue);
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    if (version == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *version = CUDART_VERSION;
     return cudaSuccess;
 }
 
-cudaError_t cudaDriverGetVersion(int *version) {
-    if (version == NULL) return runtime_record(cudaErrorInvalidValue);
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    if (version == NULL)
+        return runtime_record(cudaErrorInvalidValue);
     *version = 0;
-    if (driver_load() != cudaSuccess) return cudaSuccess;
+    if (driver_load() != cudaSuccess)
+        return cudaSuccess;
     return runtime_result(driver.cuDriverGetVersion(version));
 }
 
-cudaError_t cudaProfilerStart(void) {
+cudaError_t cudaProfilerStart(void)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuProfilerStart());
 }
 
-cudaError_t cudaProfilerStop(void) {
+cudaError_t cudaProfilerStop(void)
+{
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess)
+        return error;
     return runtime_result(driver.cuProfilerStop());
 }

@@ -1,0 +1,32 @@
+/* How much planning may cost. Counted in steps of the algorithms, so that the same problem gives the same plan
+ * on a busy machine; the wall clock only stops what runs away. A step takes about EFFORT_STEP_NS on a machine
+ * of 2024. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+enum { EFFORT_STEP_NS = 20, EFFORT_WALL_FACTOR = 10 };
+
+static inline uint64_t now_nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct effort {
+    uint64_t steps, allowed;
+    uint64_t wall_end;      /* now_nanoseconds() at which to stop in any case */
+};
+
+static inline struct effort effort_of(uint64_t nanoseconds)
+{
+    return (struct effort){.allowed = nanoseconds / EFFORT_STEP_NS,
+                           .wall_end = now_nanoseconds() + nanoseconds * EFFORT_WALL_FACTOR};
+}
+
+static inline bool effort_is_spent(const struct effort *effort)
+{
+    return effort->steps >= effort->allowed || now_nanoseconds() > effort->wall_end;
+}
