@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 2000, PATIENCE = 400 };
+enum { ROUNDS = 20000, PATIENCE = 700, MOVES = 7 };
 
 struct refiner {
     const struct graph *graph;
@@ -14,6 +14,7 @@ struct refiner {
     double *weight;          /* tried now */
     uint32_t *times;         /* per operation: replays in the best plan */
     uint64_t seed;
+    double credit[MOVES];    /* how often each kind of change has helped lately */
 };
 
 /* SplitMix64, as a number in [0, 1). */
@@ -76,14 +77,53 @@ static void lower_unused(struct refiner *r)
             r->weight[v] *= factor;
 }
 
+/* Protects what a few costly replays make: those chosen in proportion to the time they add. */
+static void protect_costly(struct refiner *r)
+{
+    const struct policy_problem *p = r->graph->problem;
+    double total = 0, factor = 1.2 + 4 * draw(r) * draw(r);
+    for (uint32_t o = 0; o < p->operation_count; o++)
+        total += (double)p->operations[o].nanoseconds * r->times[o];
+    for (uint32_t count = 1 + (uint32_t)(6 * draw(r) * draw(r)); count > 0; count--) {
+        double at = draw(r) * total;
+        uint32_t o = 0;
+        for (; o + 1 < p->operation_count && at >= 0; o++)
+            at -= (double)p->operations[o].nanoseconds * r->times[o];
+        o = o ? o - 1 : 0;
+        for (uint32_t k = 0; k < p->operations[o].write_count; k++)
+            r->weight[p->writes[p->operations[o].first_write + k]] *= factor;
+    }
+}
+
+/* One or a few versions only. */
+static void shake_few(struct refiner *r)
+{
+    for (uint32_t count = 1 + (uint32_t)(4 * draw(r)); count > 0; count--)
+        r->weight[(uint32_t)(draw(r) * r->graph->problem->version_count)] *= exp(5 * (draw(r) - 0.5));
+}
+
+static uint32_t choose_move(struct refiner *r)
+{
+    double total = 0;
+    for (uint32_t k = 0; k < MOVES; k++)
+        total += r->credit[k];
+    double at = draw(r) * total;
+    uint32_t move = 0;
+    for (; move + 1 < MOVES && at >= r->credit[move]; move++)
+        at -= r->credit[move];
+    return move;
+}
+
 static bool try_change(struct refiner *r, uint32_t round)
 {
-    static void (*const changes[])(struct refiner *) = {raise_repeated, shake_all, shift_stretch, shake_some, lower_unused};
+    static void (*const changes[MOVES])(struct refiner *) = {raise_repeated, shake_all, shift_stretch, shake_some,
+                                                               lower_unused, protect_costly, shake_few};
     struct forward_settings settings = r->request->incumbent->settings;
     uint32_t count = r->graph->problem->version_count;
     for (uint32_t v = 0; v < count; v++)
         r->weight[v] = settings.weight ? settings.weight[v] : 1;
-    changes[round % 5](r);
+    uint32_t move = choose_move(r);
+    changes[move](r);
     if (round % 7 == 6)
         settings.omega = draw(r);
     if (round % 11 == 10)
@@ -91,7 +131,9 @@ static bool try_change(struct refiner *r, uint32_t round)
     if (round % 13 == 12)
         settings.counts_dead = !settings.counts_dead;
     settings.weight = r->weight;
-    return attempts_try(&r->search, settings);
+    bool is_better = attempts_try(&r->search, settings);
+    r->credit[move] = 0.95 * r->credit[move] + (is_better ? 1 : 0.01);
+    return is_better;
 }
 
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
@@ -108,6 +150,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     if (!r.search.out_of_memory)
         count_replays(&r);
     uint32_t idle = 0;
+    for (uint32_t k = 0; k < MOVES; k++)
+        r.credit[k] = 1;
     for (uint32_t round = 0; round < ROUNDS && idle < PATIENCE && !r.search.is_late && !r.search.out_of_memory; round++) {
         idle++;
         if (try_change(&r, round)) {

@@ -241,6 +241,7 @@ static void find_recipes(struct composer *c)
         if (reason != NULL && record_at(c, i)->facts != NULL && record_at(c, i)->facts->is_impure) {
             learn_reject(record_at(c, i)->facts->function, record_at(c, i)->facts->name, reason);
         }
+        operation->reason = reason;
         cost->replayable_until = reason == NULL ? replayable_until(c, i) : 0;
         cost->scratch_bytes = unwanted_bytes(c, i);
         operation->is_replayable = cost->replayable_until != 0;
@@ -410,6 +411,12 @@ static void find_versions(struct composer *c)
         struct script_operation *operation = &c->script->operations[i];
         struct policy_operation *cost = &c->problem->operations[i];
         operation->signature = record->signature;
+        operation->moved_bytes = record->copied_bytes;
+        operation->direction = record->direction;
+        for (uint32_t j = 0; j < 3; j++) {
+            operation->grid[j] = record->grid[j];
+            operation->block[j] = record->block[j];
+        }
         operation->function = record->facts != NULL ? record->facts->function : NULL;
         operation->name = record->facts != NULL ? record->facts->name : record->kind == OPERATION_COPY ? "copy" : "set";
         cost->first_read = c->problem->read_count;

@@ -65,7 +65,8 @@ static bool open_engine(void)
         return false;
     }
     state.is_open = frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() &&
-                    iterate_open() && (config()->cap_bytes == 0 || proof_open(streams_number(CU_STREAM_LEGACY)));
+                    iterate_open() &&
+                    ((config()->cap_bytes == 0 && config()->trace_path == NULL) || proof_open(streams_number(CU_STREAM_LEGACY)));
     stats_open();
     state.has_failed = !state.is_open;
     if (state.has_failed) {
@@ -120,7 +121,8 @@ static void say_out_of_memory(const char *what, uint64_t needed, uint64_t elsewh
 {
     struct frames_counts frames = frames_count();
     uint64_t charged = (uint64_t)frames.charged_frames * frames.frame_bytes;
-    uint64_t smallest = needed + elsewhere + charged;
+    uint64_t smallest = needed + elsewhere + charged + frames.frame_bytes - 1;
+    smallest -= smallest % frames.frame_bytes;
     if (iterate_floor_bytes() > smallest) {
         smallest = iterate_floor_bytes();
     }

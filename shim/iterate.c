@@ -9,6 +9,7 @@
 #include "shim/reside.h"
 #include "shim/say.h"
 #include "shim/stats.h"
+#include "shim/tracing.h"
 #include "trace/period.h"
 
 #include "shim/inside.h"
@@ -154,6 +155,12 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
     problem->out_bytes_per_ns = problem->in_bytes_per_ns = config()->may_swap ? script->copy_bytes_per_ns : 0;
     struct policy_options options = { .cap_bytes = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
                                       .deadline_ns = PLANNING_NANOSECONDS };
+    if (config()->trace_path != NULL) {
+        tracing_write(config()->trace_path, script, problem, stats_row_count());
+    }
+    if (config()->cap_bytes == 0) {
+        return false;           /* recording only */
+    }
     uint64_t floor = 0;
     char why[256] = "";
     options.may_swap = false;   /* what recomputation alone can hold is not swapped */

@@ -199,6 +199,13 @@ uint32_t learn_before(const struct operation *operation, uint64_t signature, str
                                .live_signature = space_live_signature(),
                                .is_usable = !operation->is_opaque && !operation->is_captured &&
                                             !operation->is_cooperative_multi && !touches->is_overfull };
+    if (operation->kind == OPERATION_LAUNCH) {
+        const CUlaunchConfig *config = &operation->config;
+        const uint32_t grid[3] = { config->gridDimX, config->gridDimY, config->gridDimZ };
+        const uint32_t block[3] = { config->blockDimX, config->blockDimY, config->blockDimZ };
+        __builtin_memcpy(record->grid, grid, sizeof grid);
+        __builtin_memcpy(record->block, block, sizeof block);
+    }
     if (operation->kind == OPERATION_LAUNCH && (operation->facts->has_indirect_store || writes_elsewhere(operation))) {
         record->is_usable = false;
     }

@@ -15,6 +15,7 @@ struct record {
     uint32_t kind, direction;
     uint64_t live_signature;    /* as it arrived */
     uint64_t copied_bytes;
+    uint32_t grid[3], block[3];
     bool is_usable;             /* false: opaque, captured, or touches more than fit */
     bool is_timed;
 };

@@ -124,30 +124,32 @@ static void write_name(FILE *out, const struct trace *trace, uint32_t name)
     fprintf(out, "  %-*s", NAME_WIDTH, plain);
 }
 
-/* The memory over the iteration: one column per slice of it, its highest demand. */
+/* The highest demand in one of CURVE_COLUMNS slices of the iteration; every slice has an operation at least. */
+static uint64_t demand_of_column(const struct lifetime *lifetime, uint32_t column)
+{
+    uint64_t count = lifetime->position_count, highest = 0;
+    uint64_t from = column * count / CURVE_COLUMNS, to = (column + 1) * count / CURVE_COLUMNS;
+    for (uint64_t i = from; i < to || i == from; i++)
+        highest = lifetime->demand[i] > highest ? lifetime->demand[i] : highest;
+    return highest;
+}
+
+/* The memory over the iteration. */
 static void write_curve(FILE *out, const struct lifetime *lifetime)
 {
-    uint64_t columns[CURVE_COLUMNS] = {0};
-    uint32_t count = lifetime->position_count;
-    uint64_t peak = count ? lifetime->demand[lifetime->peak_position] : 0;
+    uint64_t columns[CURVE_COLUMNS];
+    if (lifetime->position_count == 0)
+        return;
+    uint64_t peak = lifetime->demand[lifetime->peak_position];
     char size[16];
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t *column = &columns[(uint64_t)i * CURVE_COLUMNS / count];
-        if (lifetime->demand[i] > *column)
-            *column = lifetime->demand[i];
-    }
+    for (uint32_t column = 0; column < CURVE_COLUMNS; column++)
+        columns[column] = demand_of_column(lifetime, column);
     fprintf(out, "\nMemory held over the iteration (operations left to right)\n");
-    for (int row = CURVE_ROWS; row > 0 && peak; row--) {
-        fprintf(out, "  %10s |",
-                row == CURVE_ROWS || row == CURVE_ROWS / 2 ? report_size(peak / CURVE_ROWS * (uint64_t)row, size) : "");
+    for (int row = CURVE_ROWS; row > 0; row--) {
+        bool has_label = row == CURVE_ROWS || row == CURVE_ROWS / 2;
+        fprintf(out, "  %10s |", has_label ? report_size(peak / CURVE_ROWS * (uint64_t)row, size) : "");
         for (int column = 0; column < CURVE_COLUMNS; column++) {
             bool is_filled = columns[column] > 0 && (double)columns[column] * CURVE_ROWS >= (double)peak * (row - 0.5);
-            /* a slice without operations repeats its neighbour */
-            if (columns[column] == 0 && column > 0) {
-                columns[column] = columns[column - 1];
-                column--;
-                continue;
-            }
             fputc(is_filled ? '#' : ' ', out);
         }
         fputc('\n', out);
@@ -167,7 +169,7 @@ static void write_head(FILE *out, const struct trace *trace, const struct trace_
     fprintf(out, "Device      %s", trace->run.device ? trace->names[trace->run.device] : "?");
     fprintf(out, ", %s\n", report_size(trace->run.device_bytes, size));
     fprintf(out, "Cap         %s\n", trace->run.cap_bytes ? report_size(trace->run.cap_bytes, size) : "none");
-    fprintf(out, "Iteration   number %llu of %u recorded: %u operations on %u streams, %.3f ms\n",
+    fprintf(out, "Iteration   %llu of the run (%u in this file): %u operations on %u streams, %.3f ms\n",
             (unsigned long long)head->index, trace->iteration_count, head->operation_count, head->stream_count,
             (double)head->nanoseconds / 1e6);
     fprintf(out, "Memory      peak %s", report_size(head->demand_peak_bytes, size));

@@ -3,7 +3,8 @@
 #include "trace/verb.h"
 #include <math.h>
 
-#define POINTS 24
+#define POINTS            24
+#define POINT_NANOSECONDS 100000000ull /* planning time for each plan: the whole curve in seconds */
 
 struct way {
     double ratio, bound; /* of the bare time; ratio 0: no plan */
@@ -26,7 +27,7 @@ struct curve {
 
 static void plan_way(const struct policy_problem *problem, uint64_t cap, bool may_swap, struct way *way)
 {
-    struct policy_options options = {.cap_bytes = cap, .may_swap = may_swap};
+    struct policy_options options = {.cap_bytes = cap, .deadline_ns = POINT_NANOSECONDS, .may_swap = may_swap};
     struct plan plan;
     char why[256];
     *way = (struct way){0};

@@ -14,6 +14,7 @@ struct context {
     _Atomic CUresult error;
     struct stream *legacy;
     struct stream *streams;
+    _Atomic uint32_t capturing_streams; /* blocking ones, under capture */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
     struct context *next;

@@ -1,5 +1,6 @@
 /* What a context can be asked and told, once it is there. */
 #include "tests/device/driver.h"
+#include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include <string.h>
 
@@ -95,6 +96,9 @@ CUresult cuCtxSynchronize(void)
     CUresult result = context_enter(&context);
     if (result != CUDA_SUCCESS)
         return result;
+    result = capture_check_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     context_wait(context);
     return context->error;
 }
@@ -103,6 +107,9 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
     struct context *context;
     CUresult result = context_named(handle, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = capture_check_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     context_wait(context);

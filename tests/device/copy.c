@@ -66,6 +66,35 @@ static bool may_return_early(enum place destination, enum place source)
     return settings()->jitter != 0 && destination == PLACE_DEVICE && source == PLACE_PAGEABLE;
 }
 
+static struct work *work_of(const struct copy_work *copy, enum place destination)
+{
+    struct work *work = work_new(WORK_COPY);
+    work->copy = *copy;
+    work->copy.is_to_host = destination != PLACE_DEVICE;
+    return work;
+}
+
+/* Pageable bytes are taken at the call, if they are few. */
+static bool stage(struct work *work)
+{
+    bool is_plain = work->copy.height == 1 && work->copy.depth == 1;
+    if (!is_plain || work->copy.width > STAGED_BYTES_MAX)
+        return false;
+    void *staged = work_room(work, work->copy.width);
+    memcpy(staged, (const void *)work->copy.source, work->copy.width);
+    work->copy.source = (uint64_t)staged;
+    return true;
+}
+
+CUresult copy_make_work(const struct copy_work *copy, struct work **out)
+{
+    enum place destination = place_of(copy->destination), source = place_of(copy->source);
+    CUresult result = check(copy, destination, source);
+    if (result == CUDA_SUCCESS)
+        *out = work_of(copy, destination);
+    return result;
+}
+
 CUresult copy_submit(struct context *context, struct stream *stream, const struct copy_work *copy, bool is_synchronous)
 {
     if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
@@ -74,27 +103,48 @@ CUresult copy_submit(struct context *context, struct stream *stream, const struc
     CUresult result = check(copy, destination, source);
     if (result != CUDA_SUCCESS)
         return result;
-    bool is_plain = copy->height == 1 && copy->depth == 1;
+    struct work *work = work_of(copy, destination);
+    if (stream->capture != NULL && !is_synchronous)
+        return work_take(stream, work);
     bool must_wait = destination == PLACE_PAGEABLE || (is_synchronous && (destination | source) != PLACE_DEVICE);
     if (must_wait && may_return_early(destination, source)) {
         stream_wait(stream);
         must_wait = false;
     }
-    struct work *work = work_new(WORK_COPY);
-    work->copy = *copy;
-    work->copy.is_to_host = destination != PLACE_DEVICE;
-    if (!must_wait && source == PLACE_PAGEABLE) {
-        if (is_plain && copy->width <= STAGED_BYTES_MAX) {
-            void *staged = work_room(work, copy->width);
-            memcpy(staged, (const void *)copy->source, copy->width);
-            work->copy.source = (uint64_t)staged;
-        } else {
-            must_wait = true;
-        }
-    }
+    if (!must_wait && source == PLACE_PAGEABLE)
+        must_wait = !stage(work);
     work_submit(stream, work);
     if (!must_wait)
         return CUDA_SUCCESS;
+    stream_wait(stream);
+    return context->error;
+}
+
+CUresult fill_make_work(const struct fill_work *fill, struct work **out)
+{
+    size_t row = fill->width * fill->element_bytes;
+    if (fill->destination % fill->element_bytes != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (fill->height > 1 && (fill->pitch < row || fill->pitch % fill->element_bytes != 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = copy_check_device(fill->destination, (fill->height - 1) * fill->pitch + row);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *out = work_new(WORK_FILL);
+    (*out)->fill = *fill;
+    return CUDA_SUCCESS;
+}
+
+CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill, bool is_synchronous)
+{
+    if (fill->width == 0 || fill->height == 0)
+        return CUDA_SUCCESS;
+    struct work *work;
+    CUresult result = fill_make_work(fill, &work);
+    if (result == CUDA_SUCCESS)
+        result = work_take(stream, work);
+    if (result != CUDA_SUCCESS || !is_synchronous || memory_is_device(fill->destination))
+        return result;
     stream_wait(stream);
     return context->error;
 }
@@ -123,27 +173,6 @@ void copy_run_part(void *subject, uint64_t part, struct program_worker *worker)
     bool is_whole = copy_parts(copy) == 1;
     size_t at = part * PART_BYTES, bytes = is_whole || copy->width - at < PART_BYTES ? copy->width - at : PART_BYTES;
     memmove((unsigned char *)copy->destination + at, (const unsigned char *)copy->source + at, bytes);
-}
-
-CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill, bool is_synchronous)
-{
-    if (fill->width == 0 || fill->height == 0)
-        return CUDA_SUCCESS;
-    size_t row = fill->width * fill->element_bytes;
-    if (fill->destination % fill->element_bytes != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (fill->height > 1 && (fill->pitch < row || fill->pitch % fill->element_bytes != 0))
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = copy_check_device(fill->destination, (fill->height - 1) * fill->pitch + row);
-    if (result != CUDA_SUCCESS)
-        return result;
-    struct work *work = work_new(WORK_FILL);
-    work->fill = *fill;
-    work_submit(stream, work);
-    if (!is_synchronous || memory_is_device(fill->destination))
-        return CUDA_SUCCESS;
-    stream_wait(stream);
-    return context->error;
 }
 
 uint64_t fill_parts(const struct fill_work *fill)

@@ -9,6 +9,12 @@ struct program_worker;
 CUresult copy_submit(struct context *context, struct stream *stream, const struct copy_work *copy, bool is_synchronous);
 CUresult fill_submit(struct context *context, struct stream *stream, const struct fill_work *fill, bool is_synchronous);
 
+/* The same as work for a graph: nothing is staged, host memory is read and written when it runs. */
+CUresult copy_make_work(const struct copy_work *copy, struct work **out);
+CUresult fill_make_work(const struct fill_work *fill, struct work **out);
+/* copy_rows.c: what a box means. CUDA_ERROR_NOT_SUPPORTED for arrays. */
+CUresult copy_of_box(const CUDA_MEMCPY3D *box, struct copy_work *out);
+
 /* Parts that may run at the same time. */
 uint64_t copy_parts(const struct copy_work *copy);
 void copy_run_part(void *copy, uint64_t part, struct program_worker *worker);

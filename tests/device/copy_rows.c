@@ -30,17 +30,10 @@ static CUresult check_sides(CUmemorytype to_type, CUmemorytype from_type, const 
     return result;
 }
 
-static CUresult copy_box(const CUDA_MEMCPY3D *box, CUstream handle, bool is_synchronous)
+CUresult copy_of_box(const CUDA_MEMCPY3D *box, struct copy_work *out)
 {
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (box->WidthInBytes == 0 || box->Height == 0 || box->Depth == 0)
-        return CUDA_SUCCESS;
     uint64_t to = 0, from = 0;
-    result = side(box->dstMemoryType, box->dstHost, box->dstDevice, &to);
+    CUresult result = side(box->dstMemoryType, box->dstHost, box->dstDevice, &to);
     if (result == CUDA_SUCCESS)
         result = side(box->srcMemoryType, box->srcHost, box->srcDevice, &from);
     if (result != CUDA_SUCCESS)
@@ -58,7 +51,21 @@ static CUresult copy_box(const CUDA_MEMCPY3D *box, CUstream handle, bool is_sync
     copy.source_slice = copy.source_pitch * (box->srcHeight != 0 ? box->srcHeight : box->Height);
     copy.destination = to + box->dstZ * copy.destination_slice + box->dstY * copy.destination_pitch + box->dstXInBytes;
     copy.source = from + box->srcZ * copy.source_slice + box->srcY * copy.source_pitch + box->srcXInBytes;
-    result = check_sides(box->dstMemoryType, box->srcMemoryType, &copy);
+    *out = copy;
+    return check_sides(box->dstMemoryType, box->srcMemoryType, &copy);
+}
+
+static CUresult copy_box(const CUDA_MEMCPY3D *box, CUstream handle, bool is_synchronous)
+{
+    struct context *context;
+    struct stream *stream;
+    struct copy_work copy;
+    CUresult result = stream_enter(handle, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (box->WidthInBytes == 0 || box->Height == 0 || box->Depth == 0)
+        return CUDA_SUCCESS;
+    result = copy_of_box(box, &copy);
     return result != CUDA_SUCCESS ? result : copy_submit(context, stream, &copy, is_synchronous);
 }
 

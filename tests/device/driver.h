@@ -23,7 +23,10 @@ enum handle_kind {
     HANDLE_LIBRARY,
     HANDLE_PHYSICAL,
     HANDLE_POOL,
-    HANDLE_LINK
+    HANDLE_LINK,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_GRAPH_EXEC
 };
 
 /* Thread-locals are reached from signal handlers and on every call. */

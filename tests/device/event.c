@@ -1,5 +1,6 @@
 #include "tests/device/driver.h"
 #include "tests/device/event.h"
+#include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include <stdlib.h>
 
@@ -59,6 +60,7 @@ CUresult cuEventDestroy_v2(CUevent handle)
     if (event->latest != NULL)
         fence_drop(event->latest);
     event->magic = HANDLE_DEAD;
+    free(event->nodes);
     event->next = spare;
     spare = event;
     queue_unlock();
@@ -82,6 +84,9 @@ static CUresult record(CUevent handle, CUstream stream_handle)
         return result;
     if (stream->context != event->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture != NULL)
+        return capture_record(stream, event);
+    event->capture_id = 0;
     struct fence *fence = fence_new();
     struct work *work = work_new(WORK_RECORD);
     work->fence = fence;
@@ -134,6 +139,8 @@ CUresult cuEventQuery(CUevent handle)
     CUresult result = enter(handle, &context, &event);
     if (result != CUDA_SUCCESS)
         return result;
+    if (event->capture_id != 0)
+        return CUDA_ERROR_CAPTURED_EVENT;
     struct fence *fence = latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
@@ -151,6 +158,8 @@ CUresult cuEventSynchronize(CUevent handle)
     CUresult result = enter(handle, &context, &event);
     if (result != CUDA_SUCCESS)
         return result;
+    if (event->capture_id != 0)
+        return CUDA_ERROR_CAPTURED_EVENT;
     struct fence *fence = latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
@@ -206,6 +215,8 @@ static CUresult wait_event(CUstream stream_handle, CUevent handle, unsigned int 
         return result;
     if (flags > CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
+    if (event->capture_id != 0 || stream->capture != NULL)
+        return capture_wait(stream, event);
     struct fence *fence = latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;

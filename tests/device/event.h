@@ -2,11 +2,16 @@
 #pragma once
 #include "tests/device/stream.h"
 
+struct node;
+
 struct event {
     enum handle_kind magic;
     struct context *context;
     uint32_t flags;
     struct fence *latest; /* NULL: never recorded, which counts as passed */
+    uint64_t capture_id;        /* 0, or the capture in which it was last recorded: then not a real record */
+    struct node **nodes;        /* what it stands for in that capture; under graph_lock */
+    size_t node_count;
     struct event *next;   /* spare list */
 };
 

@@ -1,5 +1,6 @@
 /* Kernel launches: every form ends in one piece of grid work. */
 #include "tests/device/driver.h"
+#include "tests/device/launch.h"
 #include "tests/device/context.h"
 #include "tests/device/limits.h"
 #include "tests/device/module.h"
@@ -98,15 +99,11 @@ static CUresult check_cooperative(const struct function *function, const CUlaunc
     return blocks > room ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void *const *params, void *const *extra,
-                       bool is_cooperative)
+CUresult launch_make_work(const CUlaunchConfig *config, CUfunction handle, void *const *params, void *const *extra,
+                          bool is_cooperative, struct work **out)
 {
-    struct context *context;
-    struct stream *stream;
     struct function *function;
-    CUresult result = stream_enter(config->hStream, &context, &stream);
-    if (result == CUDA_SUCCESS)
-        result = function_find(handle, &function);
+    CUresult result = function_find(handle, &function);
     if (result == CUDA_SUCCESS)
         result = read_attributes(config, &is_cooperative);
     if (result == CUDA_SUCCESS)
@@ -133,8 +130,20 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void *co
                  .params = arguments,
                  .is_cooperative = is_cooperative},
     };
-    work_submit(stream, work);
+    *out = work;
     return CUDA_SUCCESS;
+}
+
+static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void *const *params, void *const *extra,
+                       bool is_cooperative)
+{
+    struct context *context;
+    struct stream *stream;
+    struct work *work;
+    CUresult result = stream_enter(config->hStream, &context, &stream);
+    if (result == CUDA_SUCCESS)
+        result = launch_make_work(config, handle, params, extra, is_cooperative, &work);
+    return result != CUDA_SUCCESS ? result : work_take(stream, work);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,

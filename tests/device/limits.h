@@ -2,7 +2,7 @@
  * same bits everywhere. */
 #pragma once
 
-#define LIMIT_PROCESSORS            16
+#define LIMIT_PROCESSORS            4
 #define LIMIT_THREADS_PER_PROCESSOR 2048
 #define LIMIT_BLOCKS_PER_PROCESSOR  32
 #define LIMIT_THREADS_PER_BLOCK     1024

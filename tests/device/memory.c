@@ -1,5 +1,6 @@
 #include "tests/device/driver.h"
 #include "tests/device/memory.h"
+#include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include "tests/device/parking.h"
 #include "tests/device/settings.h"
@@ -354,6 +355,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
     struct context *context;
     CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_unsafe();
     return result != CUDA_SUCCESS ? result : memory_allocate(bytes, USE_PLAIN, context, NULL, out);
 }
 
@@ -361,6 +364,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
     struct context *context;
     CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
@@ -372,6 +377,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
 {
     struct context *context;
     CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (pitch == NULL || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
@@ -386,6 +393,8 @@ CUresult cuMemFree_v2(CUdeviceptr base)
 {
     struct context *context;
     CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = capture_check_unsafe();
     if (result != CUDA_SUCCESS || base == 0)
         return result;
     struct allocation allocation;

@@ -1,6 +1,7 @@
 /* Stream-ordered allocation. A pool hoards nothing: memory is taken when it is allocated and given back when
  * the free is reached in stream order, so what is reserved is what is used. */
 #include "tests/device/driver.h"
+#include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include "tests/device/memory.h"
 #include <stdlib.h>
@@ -24,6 +25,8 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUst
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture != NULL)
+        return capture_refuse(stream);
     return memory_allocate(bytes, USE_PLAIN, NULL, pool, out);
 }
 
@@ -59,6 +62,8 @@ static CUresult free_async(CUdeviceptr address, CUstream handle)
     struct allocation allocation;
     if (!memory_find(address, &allocation) || allocation.base != address)
         return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture != NULL)
+        return capture_refuse(stream);
     struct work *work = work_new(WORK_RELEASE);
     work->release = address;
     memory_expect_release(1);

@@ -76,13 +76,14 @@ static void describe_globals(struct program *program)
     }
 }
 
-/* Every address in an initial value must be that of a variable which the driver places. */
+/* Every address in an initial value must be that of a function, or of a variable which the driver places. */
 static bool check_fixups(struct program *program, char *why, size_t why_bytes)
 {
     for (size_t i = 0; i < program->global_count; i++) {
         for (const struct ptx_fixup *fixup = program->variables[i]->fixups; fixup; fixup = fixup->next) {
             const struct ptx_variable *target = ptx_find_variable(program->module, fixup->symbol);
-            if (target && (target->space == PTX_GLOBAL || target->space == PTX_CONST))
+            if ((target && (target->space == PTX_GLOBAL || target->space == PTX_CONST)) ||
+                ptx_find_function(program->module, fixup->symbol))
                 continue;
             snprintf(why, why_bytes, "PTX line %u: the address of %s in an initial value is not supported", fixup->line, fixup->symbol);
             return false;
@@ -147,7 +148,9 @@ struct program_global *program_global(struct program *program, size_t index)
 static void write_fixup(struct program *program, uint8_t *at, const struct ptx_fixup *fixup)
 {
     const struct ptx_variable *target = ptx_find_variable(program->module, fixup->symbol);
-    uint64_t value = ((uint64_t)(uintptr_t)program->globals[target->number].address + (uint64_t)fixup->addend) >> fixup->shift;
+    uint64_t address = target ? (uint64_t)(uintptr_t)program->globals[target->number].address :
+                                ptx_function_address(ptx_find_function(program->module, fixup->symbol));
+    uint64_t value = (address + (uint64_t)fixup->addend) >> fixup->shift;
     memcpy(at + fixup->at, &value, fixup->bytes < 8 ? fixup->bytes : 8);
 }
 

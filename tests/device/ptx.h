@@ -118,6 +118,7 @@ struct ptx_function {
     const char *name;
     uint32_t line, number;
     bool is_entry, has_body, is_folded;
+    bool is_taken;                           /* its address is a value somewhere in the module */
     struct ptx_variable *params, *returns;   /* in order */
     uint32_t param_count, return_count;
     struct ptx_variable *locals;             /* .local, .shared, .param inside the body */
@@ -147,6 +148,8 @@ const char *ptx_intern(struct ptx_module *module, const char *text, size_t bytes
 /* NULL with *error and why on bad input. */
 struct ptx_module *ptx_parse(const char *text, size_t bytes, CUresult *error, char *why, size_t why_bytes);
 void ptx_module_release(struct ptx_module *module);
+/* What the address of a function is to a kernel: a number that only an indirect call understands. */
+uint64_t ptx_function_address(const struct ptx_function *function);
 struct ptx_function *ptx_find_function(const struct ptx_module *module, const char *name);
 struct ptx_variable *ptx_find_variable(const struct ptx_module *module, const char *name);
 

@@ -37,11 +37,28 @@ static void reach_operand(struct reach *reach, const struct ptx_operand *operand
         reach_operand(reach, &operand->elements[i]);
 }
 
+static bool has_indirect_call(const struct ptx_function *function)
+{
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        const struct ptx_insn *insn = &function->insns[i];
+        bool is_direct = strcmp(insn->opcode, "call") != 0;
+        for (uint32_t k = 0; k < insn->operand_count; k++)
+            is_direct |= insn->operands[k].kind == PTX_OP_FUNCTION;
+        if (!is_direct)
+            return true;
+    }
+    return false;
+}
+
 static void reach_function(struct reach *reach, struct ptx_function *function)
 {
     if (reach->seen[function->number])
         return;
     reach->seen[function->number] = 1;
+    if (has_indirect_call(function))
+        for (struct ptx_function *f = reach->module->functions; f; f = f->next)
+            if (f->is_taken && !f->is_entry)
+                reach_function(reach, f);
     for (uint32_t i = 0; i < function->insn_count; i++)
         for (uint32_t k = 0; k < function->insns[i].operand_count; k++)
             reach_operand(reach, &function->insns[i].operands[k]);

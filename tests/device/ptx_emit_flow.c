@@ -134,6 +134,17 @@ static bool emit_known_call(struct emit *e, const struct call *call)
     return false;
 }
 
+/* A choice among all functions whose address is taken and whose arguments fit. */
+static void emit_indirect_call(struct emit *e, const struct call *call, const char *arguments)
+{
+    uint32_t parameters = call->arguments ? call->arguments->count : 0, results = call->results ? call->results->count : 0;
+    emit_c(e, "switch (%s) {\n", emit_value(e, call->target, PTX_U64));
+    for (const struct ptx_function *f = e->module->functions; f; f = f->next)
+        if (f->is_taken && f->has_body && !f->is_entry && f->param_count == parameters && f->return_count == results)
+            emit_c(e, "case 0x%llxull: %s(%s); break;\n", (unsigned long long)ptx_function_address(f), emit_function_name(e, f), arguments);
+    emit_c(e, "default: B->fault(B, 718, \"call: no function at this address\");\n}\n");
+}
+
 void emit_call(struct emit *e)
 {
     emit_take(e, "uni");
@@ -150,9 +161,5 @@ void emit_call(struct emit *e)
         emit_c(e, "%s(%s);\n", emit_function_name(e, f), arguments);
         return;
     }
-    const char *types = "const struct ptx_place *";
-    uint32_t count = (call.arguments ? call.arguments->count : 0) + (call.results ? call.results->count : 0);
-    for (uint32_t i = 0; i < count; i++)
-        types = emit_format(e, "%s, uint8_t *", types);
-    emit_c(e, "((void (*)(%s))%s)(%s);\n", types, emit_value(e, call.target, PTX_U64), arguments);
+    emit_indirect_call(e, &call, arguments);
 }

@@ -221,7 +221,7 @@ const char *emit_value(struct emit *e, const struct ptx_operand *operand, enum p
     case PTX_OP_VARIABLE:
         return emit_format(e, "(%s)%s", ptx_type_c(type), emit_variable(e, operand->variable, operand->offset, false));
     case PTX_OP_FUNCTION:
-        return emit_format(e, "(%s)(uint64_t)&%s", ptx_type_c(type), emit_function_name(e, operand->function));
+        return emit_format(e, "(%s)0x%llxull", ptx_type_c(type), (unsigned long long)ptx_function_address(operand->function));
     default:
         emit_refuse(e, "an operand of this form");
         return "0";

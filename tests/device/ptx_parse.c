@@ -213,7 +213,8 @@ static int read_dimensions(struct parser *p, struct ptx_variable *variable, size
     return levels;
 }
 
-static void read_parameter_marks(struct parser *p)
+/* .ptr .global .align 4: of what the parameter points to, not of itself */
+static void skip_pointer_marks(struct parser *p)
 {
     if (!parse_at_directive(p, "ptr"))
         return;
@@ -221,6 +222,10 @@ static void read_parameter_marks(struct parser *p)
     enum ptx_space space;
     while (parse_space(p, &space))
         parse_next(p);
+    if (parse_at_directive(p, "align")) {
+        parse_next(p);
+        parse_integer(p);
+    }
 }
 
 struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
@@ -242,11 +247,7 @@ struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
             parse_refuse(p, CUDA_ERROR_INVALID_PTX, ".attribute is not supported");
         else
             parse_refuse(p, CUDA_ERROR_INVALID_PTX, ".%s is not supported in a declaration", word);
-        read_parameter_marks(p);
-        if (parse_at_directive(p, "align")) {
-            parse_next(p);
-            variable->align = (uint32_t)parse_integer(p);
-        }
+        skip_pointer_marks(p);
     }
     if (variable->type == PTX_NONE)
         parse_expected(p, "a type");
@@ -390,6 +391,27 @@ static void read_function(struct parser *p, bool is_entry)
         parse_expect(p, ';');
 }
 
+uint64_t ptx_function_address(const struct ptx_function *function)
+{
+    return 0x00f0000000000000u + ((uint64_t)function->number + 1) * 16;
+}
+
+static void mark_taken(struct ptx_module *module)
+{
+    for (struct ptx_variable *v = module->variables; v; v = v->next) {
+        for (struct ptx_fixup *fixup = v->fixups; fixup; fixup = fixup->next) {
+            struct ptx_function *function = ptx_find_function(module, fixup->symbol);
+            if (function)
+                function->is_taken = true;
+        }
+    }
+    for (struct ptx_function *f = module->functions; f; f = f->next)
+        for (uint32_t i = 0; i < f->insn_count; i++)
+            for (uint32_t k = 0; k < f->insns[i].operand_count; k++)
+                if (f->insns[i].operands[k].kind == PTX_OP_FUNCTION && strcmp(f->insns[i].opcode, "call") != 0)
+                    f->insns[i].operands[k].function->is_taken = true;
+}
+
 /* ---- the module ---- */
 
 static void skip_section(struct parser *p)
@@ -498,6 +520,7 @@ static void read_module(struct parser *p, const char *text, size_t bytes)
             read_declaration(p);
     if (!p->module->version)
         parse_refuse(p, CUDA_ERROR_INVALID_PTX, "no .version");
+    mark_taken(p->module);
 }
 
 static struct parser *parser_new(char *why, size_t why_bytes)

@@ -204,6 +204,7 @@ F double ptx_quarter(float x, double *r)
     double k = __builtin_rint((double)x * 0.63661977236758134308);
     *r = __builtin_fma(k, -1.57079632679489655800, (double)x);
     *r = __builtin_fma(k, -6.12323399573676603587e-17, *r);
+    *r = __builtin_fabs(*r) < 1.0 ? *r : 0.0;   /* an argument so large that nothing is left of its phase */
     return k - 4.0 * __builtin_floor(k * 0.25);
 }
 F double ptx_sine(double r)

@@ -34,6 +34,8 @@ static CUresult run_grid(struct grid_work *work, uint64_t seed)
     struct function *function = work->function;
     stats_add_launch();
     work->grid.seed = seed;
+    if (work->grid.is_cooperative)
+        work->grid.workspace = work->workspace;
     struct job job = {.run = run_block, .subject = work, .parts = work->blocks, .seed = seed};
     if (work->grid.is_cooperative && work->blocks > 1)
         return crew_run_together(&job);

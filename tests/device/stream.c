@@ -1,4 +1,5 @@
 #include "tests/device/driver.h"
+#include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include "tests/device/executor.h"
 #include "tests/device/futex.h"
@@ -92,7 +93,8 @@ CUresult stream_find(struct context *context, CUstream handle, struct stream **o
 {
     if (handle == NULL || handle == CU_STREAM_LEGACY) {
         *out = context->legacy;
-        return CUDA_SUCCESS;
+        /* It would wait for the captured stream, which does not run. */
+        return context->capturing_streams > 0 ? capture_refuse_legacy(context) : CUDA_SUCCESS;
     }
     if (handle == CU_STREAM_PER_THREAD) {
         *out = context_thread_stream(context);
@@ -125,7 +127,22 @@ void *work_room(struct work *work, size_t bytes)
     if (bytes <= WORK_INLINE_BYTES)
         return work->inline_bytes;
     work->payload = allocate(bytes);
+    work->payload_bytes = bytes;
     return work->payload;
+}
+
+struct work *work_copy(const struct work *work)
+{
+    struct work *copy = work_new(work->kind);
+    memcpy(copy, work, sizeof *copy);
+    copy->next = NULL;
+    if (work->payload != NULL) {
+        copy->payload = allocate(work->payload_bytes);
+        memcpy(copy->payload, work->payload, work->payload_bytes);
+    }
+    if (work->kind == WORK_GRID)
+        copy->grid.grid.params = copy->payload != NULL ? copy->payload : copy->inline_bytes;
+    return copy;
 }
 
 static void work_recycle(struct work *work)
@@ -192,26 +209,42 @@ bool stream_is_idle(struct stream *stream)
     return is_idle;
 }
 
-void work_submit(struct stream *stream, struct work *work)
+void work_submit_chain(struct stream *stream, struct work *first)
 {
     queue_lock();
     if (stream->submitted - stream->completed >= QUEUED_WORK_MAX) {
         wait_for_completed(stream, stream->submitted - QUEUED_WORK_MAX / 2);
         queue_lock();
     }
-    work->stream = stream;
-    work->order = ++state.order;
-    stream->submitted++;
     bool was_empty = stream->head == NULL;
     if (was_empty)
-        stream->head = work;
+        stream->head = first;
     else
-        stream->tail->next = work;
-    stream->tail = work;
+        stream->tail->next = first;
+    for (struct work *work = first; work != NULL; work = work->next) {
+        work->stream = stream;
+        work->order = ++state.order;
+        stream->submitted++;
+        stream->tail = work;
+    }
     if (was_empty)
         executor_add_stream(stream);
     queue_unlock();
     executor_notify();
+}
+
+void work_submit(struct stream *stream, struct work *work)
+{
+    work_submit_chain(stream, work);
+}
+
+CUresult work_take(struct stream *stream, struct work *work)
+{
+    struct capture *capture = atomic_load_explicit(&stream->capture, memory_order_acquire);
+    if (capture != NULL)
+        return capture_take(stream, work);
+    work_submit(stream, work);
+    return CUDA_SUCCESS;
 }
 
 bool stream_finish_head(struct stream *stream)

@@ -16,6 +16,7 @@
 struct context;
 struct stream;
 struct function;
+struct capture;
 
 struct waiter {
     _Atomic uint32_t is_released;
@@ -49,6 +50,7 @@ struct grid_work {
     struct function *function;
     struct program_grid grid;
     uint64_t blocks;
+    uint32_t workspace[2];      /* of a cooperative grid */
 };
 
 /* Rows of `width` bytes; height and depth are 1 for a plain copy. */
@@ -94,7 +96,8 @@ struct work {
         } callback;
         CUdeviceptr release;
     };
-    void *payload; /* freed with the work; arguments or staged bytes longer than inline_bytes */
+    void *payload;              /* freed with the work; arguments or staged bytes longer than inline_bytes */
+    size_t payload_bytes;
     _Alignas(16) unsigned char inline_bytes[WORK_INLINE_BYTES];
 };
 
@@ -105,7 +108,8 @@ struct stream {
     uint32_t flags;
     int priority;
     bool is_legacy, is_blocking, is_thread_owned;
-    bool is_running; /* its head runs now */
+    _Atomic(struct capture *) capture; /* work goes into its graph instead (capture.h) */
+    bool is_running;            /* its head runs now */
     bool is_dying;   /* destroyed by the program; goes when its queue is empty */
     struct work *head, *tail;
     uint64_t submitted, completed;
@@ -128,8 +132,13 @@ bool stream_is_handle(CUstream handle);
 struct work *work_new(enum work_kind kind);
 /* Room of `bytes` that lives as long as the work. */
 void *work_room(struct work *work, size_t bytes);
-/* Hands the work to the device. */
+/* The same piece of work once more. */
+struct work *work_copy(const struct work *work);
+/* Hands the work to the device; a whole chain (linked by next) in one step. */
 void work_submit(struct stream *stream, struct work *work);
+void work_submit_chain(struct stream *stream, struct work *first);
+/* Submits it, or puts it into the graph that the stream is capturing. Consumes the work either way. */
+CUresult work_take(struct stream *stream, struct work *work);
 void work_discard(struct work *work); /* never submitted */
 
 /* Under queue_lock: the head is complete. False if the queue is empty now (the stream may be gone). */

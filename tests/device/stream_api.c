@@ -1,4 +1,5 @@
 #include "tests/device/driver.h"
+#include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include "tests/device/copy.h"
 #include "tests/device/stream.h"
@@ -54,6 +55,8 @@ CUresult cuStreamSynchronize(CUstream handle)
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture != NULL)
+        return capture_refuse(stream);
     stream_wait(stream);
     return stream->context->error;
 }
@@ -70,6 +73,8 @@ CUresult cuStreamQuery(CUstream handle)
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture != NULL)
+        return capture_refuse(stream);
     if (!stream_is_idle(stream))
         return CUDA_ERROR_NOT_READY;
     return context->error;
@@ -182,8 +187,7 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data)
     struct work *work = work_new(WORK_HOST);
     work->host.function = function;
     work->host.data = data;
-    work_submit(stream, work);
-    return CUDA_SUCCESS;
+    return work_take(stream, work);
 }
 
 CUresult cuLaunchHostFunc_ptsz(CUstream handle, CUhostFn function, void *data)
@@ -203,8 +207,7 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *d
     struct work *work = work_new(WORK_CALLBACK);
     work->callback.function = function;
     work->callback.data = data;
-    work_submit(stream, work);
-    return CUDA_SUCCESS;
+    return work_take(stream, work);
 }
 
 CUresult cuStreamAddCallback_ptsz(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
@@ -228,8 +231,7 @@ static CUresult submit_value(CUstream handle, enum work_kind kind, CUdeviceptr a
         return result;
     struct work *work = work_new(kind);
     work->value = (struct value_work){address, value, flags, is_wide};
-    work_submit(stream, work);
-    return CUDA_SUCCESS;
+    return work_take(stream, work);
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
@@ -270,71 +272,6 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t
 CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
 {
     return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, true);
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (status == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing_ptsz(CUstream handle, CUstreamCaptureStatus *status)
-{
-    return cuStreamIsCapturing(per_thread(handle), status);
-}
-
-/* Capture itself is not supported, so no stream is ever capturing. */
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                   const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
-{
-    if (id != NULL)
-        *id = 0;
-    if (graph != NULL)
-        *graph = NULL;
-    if (dependencies != NULL)
-        *dependencies = NULL;
-    if (edges != NULL)
-        *edges = NULL;
-    if (count != NULL)
-        *count = 0;
-    return cuStreamIsCapturing(handle, status);
-}
-
-CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                        const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
-{
-    return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, graph, dependencies, edges, count);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                   const CUgraphNode **dependencies, size_t *count)
-{
-    return cuStreamGetCaptureInfo_v3(handle, status, id, graph, dependencies, NULL, count);
-}
-
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                        const CUgraphNode **dependencies, size_t *count)
-{
-    return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, graph, dependencies, NULL, count);
-}
-
-/* Interaction with capture, which there is none of. */
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    static THREAD_LOCAL CUstreamCaptureMode current;
-    if (mode == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUstreamCaptureMode former = current;
-    current = *mode;
-    *mode = former;
-    return CUDA_SUCCESS;
 }
 
 /* Unified memory belongs to every stream from the start. */

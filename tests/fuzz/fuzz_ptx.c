@@ -48,5 +48,7 @@ int main(int argc, char **argv)
     }
     struct mutate_target target = { .tokens = tokens, .feed = feed };
     target.sample = mutate_read(argv[argc - 1], &target.sample_bytes);
-    return mutate_run(argc - 1, argv, &target);
+    int status = mutate_run(argc - 1, argv, &target);
+    free((void *)target.sample);
+    return status;
 }

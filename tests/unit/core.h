@@ -74,8 +74,8 @@ static inline bool core_is_filled(uint64_t address, uint64_t bytes, uint64_t val
 }
 
 #define core_test(body)                                                                                                \
-    static void test_##body(void **state)                                                                              \
+    static void test_##body(void **unused)                                                                             \
     {                                                                                                                  \
-        (void)state;                                                                                                   \
+        (void)unused;                                                                                                  \
         assert_child(body, NULL);                                                                                      \
     }

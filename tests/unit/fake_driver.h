@@ -59,4 +59,5 @@ struct fake_counts {
 
 struct fake_counts fake_count(void);
 uint64_t fake_launches(CUfunction function);    /* how often it ran */
+bool fake_is_pinned(const void *host, size_t bytes);
 uint64_t fake_mapped_pages(CUdeviceptr address, uint64_t bytes); /* accessible now, counted in granules */

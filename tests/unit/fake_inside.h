@@ -15,7 +15,7 @@ void fake_die(const char *what) __attribute__((noreturn));
 
 /* ---- fake_memory.c ---- */
 void fake_open_memory(void);
-bool fake_is_pinned(const void *host, size_t bytes);
+
 
 /* ---- fake_queue.c ---- */
 typedef void fake_work(const void *arguments);

@@ -14,12 +14,12 @@
 
 #include <cmocka.h>
 
-#define DRIVER_FUNCTIONS(F)                                                                                            \
-    F(cuInit)                                                                                                          \
-    F(cuDeviceGet)                                                                                                     \
-    F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuModuleLoadData) F(cuModuleGetFunction) F(cuMemAlloc_v2)         \
-        F(cuMemFree_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) F(cuMemsetD8_v2) F(cuMemHostAlloc) F(cuMemFreeHost)      \
-            F(cuLaunchKernel) F(cuCtxSynchronize)
+/* clang-format off */
+#define DRIVER_FUNCTIONS(F) \
+    F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuModuleLoadData) \
+    F(cuModuleGetFunction) F(cuMemAlloc_v2) F(cuMemFree_v2) F(cuMemcpyHtoD_v2) F(cuMemcpyDtoH_v2) \
+    F(cuMemsetD8_v2) F(cuMemHostAlloc) F(cuMemFreeHost) F(cuLaunchKernel) F(cuCtxSynchronize)
+/* clang-format on */
 
 static struct {
     bool is_there;

@@ -135,7 +135,7 @@ static void test_chain(void **state)
     (void)state;
     struct problem_builder b = {0};
     generate_chain(&b, 1000, 1000, 100, 200);
-    report("chain", &b.problem, (double[]){0.5, 0.1, 0.045}, 3, (double[]){0.17, 0.31, 0.345});
+    report("chain", &b.problem, (double[]){0.5, 0.1, 0.045}, 3, (double[]){0.17, 0.31, 0.37});
     builder_release(&b);
 }
 

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 static char folder[] = "/tmp/test_verbs.XXXXXX";
-static char chain[64], empty[64], svg[64], answer[65536];
+static char chain[64], linked[64], empty[64], svg[64], answer[65536];
 
 /* A chain of `layers` equal layers: forward makes one version each, backward reads it and the one below. */
-static void write_chain(struct trace_writer *writer, uint32_t layers, uint64_t bytes)
+static void write_chain(struct trace_writer *writer, uint32_t layers, uint64_t bytes, double bytes_per_ns)
 {
     uint32_t operations = 2 * layers;
     trace_writer_iteration(writer, &(struct trace_iteration){.operation_count = operations,
@@ -24,7 +24,9 @@ static void write_chain(struct trace_writer *writer, uint32_t layers, uint64_t b
                                                              .stream_count = 1,
                                                              .fixed_bytes = bytes,
                                                              .demand_peak_bytes = (layers + 1) * bytes,
-                                                             .nanoseconds = operations * 1000});
+                                                             .nanoseconds = operations * 1000,
+                                                             .out_bytes_per_ns = bytes_per_ns,
+                                                             .in_bytes_per_ns = bytes_per_ns});
     for (uint32_t i = 0; i < layers; i++)
         trace_writer_allocation(
             writer,
@@ -33,7 +35,7 @@ static void write_chain(struct trace_writer *writer, uint32_t layers, uint64_t b
     for (uint32_t i = 0; i < layers; i++)
         trace_writer_version(
             writer, &(struct trace_version){
-                        .bytes = bytes, .allocation = i, .producer = i, .replaces = TRACE_NONE, .droppable_from = 0});
+                        .bytes = bytes, .allocation = i, .producer = i, .replaces = TRACE_NONE, .is_swappable = 1});
     for (uint32_t i = 0; i < operations; i++) {
         bool is_forward = i < layers;
         uint32_t own = is_forward ? i : operations - 1 - i;
@@ -56,11 +58,17 @@ static int write_files(void **state)
     if (!mkdtemp(folder))
         return -1;
     snprintf(chain, sizeof chain, "%s/chain", folder);
+    snprintf(linked, sizeof linked, "%s/linked", folder);
     snprintf(empty, sizeof empty, "%s/empty", folder);
     snprintf(svg, sizeof svg, "%s/curve.svg", folder);
     struct trace_writer *writer = trace_writer_open(chain);
     trace_writer_run(writer, &(struct trace_run){.device_bytes = 1u << 30, .frame_bytes = 1 << 20});
-    write_chain(writer, 64, 1 << 20);
+    write_chain(writer, 64, 1 << 20, 0);
+    if (trace_writer_close(writer) != 0)
+        return -1;
+    writer = trace_writer_open(linked);
+    trace_writer_run(writer, &(struct trace_run){.device_bytes = 1u << 30, .frame_bytes = 1 << 20});
+    write_chain(writer, 64, 1 << 20, 1e6); /* a link on which a copy costs next to nothing */
     if (trace_writer_close(writer) != 0)
         return -1;
     writer = trace_writer_open(empty);
@@ -72,6 +80,7 @@ static int remove_files(void **state)
 {
     (void)state;
     unlink(chain);
+    unlink(linked);
     unlink(empty);
     unlink(svg);
     return rmdir(folder);
@@ -191,13 +200,33 @@ static void test_curve(void **state)
     assert_null(strstr(answer, "nan"));
 }
 
+/* Where copies are nearly free, the second column says so; the first one does not change. */
+static void test_curve_with_swaps(void **state)
+{
+    (void)state;
+    assert_int_equal(run("curve %s", chain), 0);
+    assert_null(strstr(answer, "with swaps"));
+    assert_int_equal(run("curve %s", linked), 0);
+    assert_non_null(strstr(answer, "with swaps"));
+    int points = 0;
+    for (char *line = strtok(answer, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *percent = strstr(line, "% "), *last = strrchr(line, ' ');
+        if (!percent)
+            continue;
+        double share = strtod(percent - 5, NULL), alone = strtod(percent + 1, NULL), swapping = strtod(last, NULL);
+        assert_true(swapping >= 1 && (alone < 1 || swapping <= alone));
+        if (share > 10 && share < 50)
+            assert_true(alone > 1.2 && swapping < 1.2);
+        points++;
+    }
+    assert_true(points > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_usage),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_bad_usage), cmocka_unit_test(test_report),           cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_curve),     cmocka_unit_test(test_curve_with_swaps),
     };
     return cmocka_run_group_tests(tests, write_files, remove_files);
 }

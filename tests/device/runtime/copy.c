@@ -212,6 +212,14 @@ cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t
     return runtime_result(driver.cuMemsetD2D8_v2((CUdeviceptr)to, pitch, (unsigned char)value, width, height));
 }
 
+cudaError_t cudaMemset2D_ptds(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuMemsetD2D8_v2_ptds((CUdeviceptr)to, pitch, (unsigned char)value, width, height));
+}
+
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
 {
     cudaError_t error = runtime_enter();
@@ -219,4 +227,55 @@ cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, s
         return error;
     return runtime_result(
         driver.cuMemsetD2D8Async((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream));
+}
+
+cudaError_t cudaMemset2DAsync_ptsz(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(
+        driver.cuMemsetD2D8Async_ptsz((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream));
+}
+
+/* Slice by slice: the rows of one slice follow each other at the pitch. */
+static cudaError_t fill_box(struct cudaPitchedPtr to, int value, struct cudaExtent extent, cudaStream_t stream,
+                            __typeof__(cuMemsetD2D8Async) *fill_rows)
+{
+    cudaError_t error = runtime_enter();
+    CUresult result = CUDA_SUCCESS;
+    if (error != cudaSuccess)
+        return error;
+    for (size_t z = 0; z < extent.depth && result == CUDA_SUCCESS; z++)
+        result = fill_rows((CUdeviceptr)to.ptr + z * to.pitch * to.ysize, to.pitch, (unsigned char)value, extent.width,
+                           extent.height, stream);
+    return runtime_result(result);
+}
+
+cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent)
+{
+    if (runtime_enter() != cudaSuccess)
+        return cudaPeekAtLastError();
+    return fill_box(to, value, extent, cudaStreamLegacy, driver.cuMemsetD2D8Async);
+}
+
+cudaError_t cudaMemset3D_ptds(struct cudaPitchedPtr to, int value, struct cudaExtent extent)
+{
+    if (runtime_enter() != cudaSuccess)
+        return cudaPeekAtLastError();
+    return fill_box(to, value, extent, cudaStreamPerThread, driver.cuMemsetD2D8Async);
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr to, int value, struct cudaExtent extent, cudaStream_t stream)
+{
+    if (runtime_enter() != cudaSuccess)
+        return cudaPeekAtLastError();
+    return fill_box(to, value, extent, stream, driver.cuMemsetD2D8Async);
+}
+
+cudaError_t cudaMemset3DAsync_ptsz(struct cudaPitchedPtr to, int value, struct cudaExtent extent, cudaStream_t stream)
+{
+    if (runtime_enter() != cudaSuccess)
+        return cudaPeekAtLastError();
+    return fill_box(to, value, extent, stream, driver.cuMemsetD2D8Async_ptsz);
 }

@@ -63,6 +63,19 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
     return runtime_result(driver.cuMemcpy2DUnaligned_v2(&rows));
 }
 
+cudaError_t cudaMemcpy2D_ptds(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind)
+{
+    CUDA_MEMCPY2D rows;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = rows_of(to, to_pitch, from, from_pitch, width, height, kind, &rows);
+    if (error != cudaSuccess)
+        return runtime_record(error);
+    return runtime_result(driver.cuMemcpy2DUnaligned_v2_ptds(&rows));
+}
+
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                               size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -74,6 +87,19 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     if (error != cudaSuccess)
         return runtime_record(error);
     return runtime_result(driver.cuMemcpy2DAsync_v2(&rows, stream));
+}
+
+cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                                   size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    CUDA_MEMCPY2D rows;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = rows_of(to, to_pitch, from, from_pitch, width, height, kind, &rows);
+    if (error != cudaSuccess)
+        return runtime_record(error);
+    return runtime_result(driver.cuMemcpy2DAsync_v2_ptsz(&rows, stream));
 }
 
 static cudaError_t box_of(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out)
@@ -120,6 +146,16 @@ cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
     return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3D_v2(&box));
 }
 
+cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *params)
+{
+    CUDA_MEMCPY3D box;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = box_of(params, &box);
+    return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3D_v2_ptds(&box));
+}
+
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream_t stream)
 {
     CUDA_MEMCPY3D box;
@@ -128,4 +164,14 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream
         return error;
     error = box_of(params, &box);
     return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3DAsync_v2(&box, stream));
+}
+
+cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *params, cudaStream_t stream)
+{
+    CUDA_MEMCPY3D box;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = box_of(params, &box);
+    return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3DAsync_v2_ptsz(&box, stream));
 }

@@ -144,6 +144,16 @@ cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool
     return runtime_result(driver.cuMemAllocFromPoolAsync((CUdeviceptr *)out, bytes, pool, stream));
 }
 
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **out, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    if (out == NULL)
+        return runtime_record(cudaErrorInvalidValue);
+    return runtime_result(driver.cuMemAllocFromPoolAsync_ptsz((CUdeviceptr *)out, bytes, pool, stream));
+}
+
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
     cudaError_t error = runtime_enter();
@@ -269,4 +279,14 @@ cudaError_t cudaMemPrefetchAsync(const void *address, size_t bytes, struct cudaM
         return error;
     CUmemLocation place = {.type = (CUmemLocationType)location.type, .id = location.id};
     return runtime_result(driver.cuMemPrefetchAsync_v2((CUdeviceptr)address, bytes, place, flags, stream));
+}
+
+cudaError_t cudaMemPrefetchAsync_ptsz(const void *address, size_t bytes, struct cudaMemLocation location,
+                                      unsigned int flags, cudaStream_t stream)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    CUmemLocation place = {.type = (CUmemLocationType)location.type, .id = location.id};
+    return runtime_result(driver.cuMemPrefetchAsync_v2_ptsz((CUdeviceptr)address, bytes, place, flags, stream));
 }

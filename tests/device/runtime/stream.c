@@ -100,12 +100,28 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
     return runtime_result(driver.cuStreamGetFlags(stream, flags));
 }
 
+cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned int *flags)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamGetFlags_ptsz(stream, flags));
+}
+
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 {
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
     return runtime_result(driver.cuStreamGetPriority(stream, priority));
+}
+
+cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int *priority)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamGetPriority_ptsz(stream, priority));
 }
 
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
@@ -116,6 +132,14 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
     return runtime_result(driver.cuStreamGetId(stream, id));
 }
 
+cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long *id)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamGetId_ptsz(stream, id));
+}
+
 /* The program's callback speaks the runtime's error codes, which are the driver's numbers. */
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned int flags)
 {
@@ -123,6 +147,15 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
     if (error != cudaSuccess)
         return error;
     return runtime_result(driver.cuStreamAddCallback(stream, (CUstreamCallback)(void *)callback, data, flags));
+}
+
+cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *data,
+                                       unsigned int flags)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamAddCallback_ptsz(stream, (CUstreamCallback)(void *)callback, data, flags));
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
@@ -178,6 +211,14 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
     return runtime_result(driver.cuEventRecordWithFlags(event, stream, flags));
 }
 
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuEventRecordWithFlags_ptsz(event, stream, flags));
+}
+
 /* Not ready is an answer here, not an error to be kept. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
@@ -202,4 +243,20 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEve
     if (error != cudaSuccess)
         return error;
     return runtime_result(driver.cuEventElapsedTime(milliseconds, begin, end));
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamGetDevice(stream, device));
+}
+
+cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int *device)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamGetDevice_ptsz(stream, device));
 }

@@ -1,0 +1,615 @@
+/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c shim/store.c shim/say.c policy/%.c */
+#include "tests/unit/core.h"
+
+#include "shim/learn.h"
+#include "shim/proof.h"
+
+#define LARGE (3u * CORE_FRAME)
+
+enum access { READS, WRITES, CHANGES, SETS, REACHES };
+
+struct access_to {
+    uint32_t allocation;
+    enum access access;         /* SETS: every byte, without reading; REACHES: read through a pointer in memory */
+};
+
+static struct {
+    uint32_t stream;
+    struct function_facts facts[8];
+    uint64_t next_value;
+    struct script script;
+    struct policy_problem problem;
+} state;
+
+static void open_memory(void)
+{
+    core_open_device(3000, 3000, false, FAKE_LATE);
+    REQUIRE(space_open());
+    state.stream = streams_number(fake_stream());
+    REQUIRE(proof_open(state.stream));
+    for (uint32_t i = 0; i < 8; i++) {
+        state.facts[i] = (struct function_facts){ .function = fake_function("kernel", 8, NULL, 0),
+                                                  .name = "kernel",
+                                                  .has_param_info = true };
+    }
+}
+
+static uint32_t allocate(uint64_t bytes)
+{
+    CUresult result;
+    uint32_t index = space_allocate(bytes, state.stream, &result);
+    REQUIRE(index != SPACE_NONE);
+    REQUIRE(frames_acquire(space_place(space_get(index)->home), state.stream, &result));
+    learn_allocated(space_get(index));
+    return index;
+}
+
+static uint32_t allocate_filled(uint64_t bytes)
+{
+    uint32_t index = allocate(bytes);
+    core_fill(space_get(index)->base, bytes, ++state.next_value * 1000, state.stream);
+    space_get(index)->is_fresh = false;
+    return index;
+}
+
+static void give_up(uint32_t index)
+{
+    learn_freed(space_get(index));
+    space_give_place(space_end(index));
+}
+
+static struct touch touch_of(const struct access_to *to, bool is_exact)
+{
+    return (struct touch){ .allocation = to->allocation,
+                           .is_stored = is_exact && to->access != READS && to->access != REACHES,
+                           .is_loaded = to->access != SETS,
+                           .is_exact = is_exact,
+                           .is_full_write = to->access == SETS,
+                           .is_hidden = to->access == REACHES,
+                           .was_fresh = space_get(to->allocation)->is_fresh };
+}
+
+/* Records one operation that does to its allocations what `list` says. */
+static uint32_t record(struct operation operation, bool is_exact, const struct access_to *list, uint32_t count)
+{
+    static struct touches touches;
+    struct use uses[8];
+    touches.count = count;
+    touches.is_overfull = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct allocation *allocation = space_get(list[i].allocation);
+        if (allocation->is_fresh) {
+            proof_fill(allocation->base, allocation->bytes, state.stream);
+        }
+        touches.items[i] = touch_of(&list[i], is_exact);
+        touches.of_use[i] = i;
+        uses[i] = (struct use){ 8 * i, allocation->base };
+    }
+    operation.uses = uses;
+    operation.use_count = count;
+    uint32_t index = learn_before(&operation, 0x1000 + learn_count(), &touches, state.stream);
+    for (uint32_t i = 0; i < count; i++) {
+        struct allocation *allocation = space_get(list[i].allocation);
+        if (list[i].access != READS && list[i].access != REACHES) {
+            core_fill(allocation->base, allocation->bytes, ++state.next_value * 1000, state.stream);
+        }
+        allocation->is_fresh = false;
+    }
+    learn_after(index, &touches, state.stream);
+    return index;
+}
+
+#define TO(...) (const struct access_to[]){ __VA_ARGS__ }, (sizeof(struct access_to[]){ __VA_ARGS__ } / sizeof(struct access_to))
+#define RUN(kernel, ...)                                                                                               \
+    record((struct operation){ .kind = OPERATION_LAUNCH, .facts = &state.facts[kernel] }, false, TO(__VA_ARGS__))
+
+static uint32_t copy_to_device(uint32_t destination)
+{
+    struct copy_arguments copy = { .direction = COPY_HOST_TO_DEVICE, .bytes = space_get(destination)->bytes };
+    return record((struct operation){ .kind = OPERATION_COPY,
+                                      .arguments = (unsigned char *)&copy,
+                                      .argument_bytes = sizeof copy },
+                  true, TO({ destination, SETS }));
+}
+
+/* The problem must be one that the planner takes, whatever else is asked of it. */
+static void make(uint32_t first, uint32_t count)
+{
+    struct plan plan = { 0 };
+    char why[256] = "";
+    REQUIRE(learn_make(0, first, count, state.stream, &state.script, &state.problem));
+    struct policy_options options = { .cap_bytes = 1ull << 40 };
+    enum policy_status status = policy_make_plan(&state.problem, &options, &plan, NULL, why, sizeof why);
+    if (status != POLICY_OK) {
+        fprintf(stderr, "the planner: %s\n", why);
+    }
+    REQUIRE_EQUAL(status, POLICY_OK);
+    plan_release(&plan);
+    REQUIRE_EQUAL(state.script.operation_count, count);
+    REQUIRE_EQUAL(state.problem.operation_count, count);
+    REQUIRE_EQUAL(state.problem.version_count, state.script.version_count);
+}
+
+static const struct script_touch *touch(uint32_t operation, uint32_t index)
+{
+    return &state.script.touches[state.script.operations[operation].first_touch + index];
+}
+
+static const struct script_slot *slot(uint32_t operation, uint32_t index)
+{
+    return &state.script.slots[touch(operation, index)->slot];
+}
+
+static bool is_replayable(uint32_t operation)
+{
+    REQUIRE_EQUAL(state.script.operations[operation].is_replayable,
+                  state.problem.operations[operation].replayable_until != 0);
+    return state.script.operations[operation].is_replayable;
+}
+
+static const struct policy_version *version(uint32_t index)
+{
+    return &state.problem.versions[index];
+}
+
+/* ---- what a script says ---- */
+
+static void a_chain_has_one_version_each(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    REQUIRE(learn_is_on());
+    uint32_t a = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    uint32_t b = allocate(2 * LARGE);
+    RUN(1, { b, WRITES }, { a, READS });
+    uint32_t c = allocate(LARGE);
+    RUN(2, { c, WRITES }, { a, READS }, { b, READS });
+    give_up(a);
+    RUN(3, { c, READS }, { b, READS });
+    give_up(b);
+    make(0, 4);
+    REQUIRE_EQUAL(state.script.version_count, 3);
+    REQUIRE_EQUAL(slot(0, 1)->kind, SLOT_GIVEN);
+    REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_PLANNED);
+    REQUIRE_EQUAL(touch(0, 0)->writes, 0);
+    REQUIRE_EQUAL(touch(0, 0)->reads, SCRIPT_NONE);
+    REQUIRE_EQUAL(touch(0, 1)->reads, SCRIPT_NONE);
+    REQUIRE_EQUAL(touch(1, 1)->reads, 0);
+    REQUIRE_EQUAL(touch(2, 1)->reads, 0);
+    REQUIRE_EQUAL(touch(2, 2)->reads, 1);
+    REQUIRE_EQUAL(touch(3, 0)->reads, 2);
+    REQUIRE_EQUAL(slot(0, 0)->ends, 3); /* freed before operation 3 */
+    REQUIRE_EQUAL(slot(1, 0)->ends, 4);
+    REQUIRE_EQUAL(slot(2, 0)->ends, SCRIPT_NONE);
+    REQUIRE(!version(0)->is_kept && !version(1)->is_kept && version(2)->is_kept);
+    REQUIRE_EQUAL(version(1)->bytes, space_allocation_footprint(2 * LARGE));
+    REQUIRE_EQUAL(version(0)->droppable_from, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        REQUIRE(is_replayable(i));
+        REQUIRE_EQUAL(version(i)->producer, i);
+        REQUIRE_EQUAL(version(i)->replaces, POLICY_NONE);
+    }
+    REQUIRE_EQUAL(state.script.given_page_bytes, LARGE);
+}
+core_test(a_chain_has_one_version_each)
+
+static void uses_keep_their_places(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE);
+    RUN(0, { weight, READS }, { a, WRITES });
+    RUN(1, { a, READS }, { weight, READS });
+    make(0, 2);
+    REQUIRE_EQUAL(state.script.use_count, 4);
+    const struct script_operation *second = &state.script.operations[1];
+    REQUIRE_EQUAL(second->use_count, 2);
+    REQUIRE_EQUAL(state.script.uses[second->first_use].where, 0);
+    REQUIRE_EQUAL(state.script.uses[second->first_use + 1].where, 8);
+    REQUIRE_EQUAL(state.script.uses[second->first_use + 1].touch, 1);
+    REQUIRE_EQUAL(state.script.uses[second->first_use + 1].offset, 0);
+}
+core_test(uses_keep_their_places)
+
+static void a_change_in_place_replaces(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(1, { a, CHANGES });
+    RUN(2, { a, CHANGES }, { b, WRITES }); /* b may depend on what a was */
+    RUN(3, { a, READS }, { b, READS });
+    give_up(a);
+    give_up(b);
+    make(0, 4);
+    REQUIRE_EQUAL(state.script.version_count, 4);
+    uint32_t first = touch(0, 0)->writes, second = touch(1, 0)->writes, third = touch(2, 0)->writes;
+    REQUIRE_EQUAL(version(second)->replaces, first);
+    REQUIRE_EQUAL(version(third)->replaces, second);
+    REQUIRE_EQUAL(touch(1, 0)->reads, first);
+    REQUIRE_EQUAL(state.problem.operations[1].read_count, 0); /* `replaces` says it */
+    REQUIRE_EQUAL(state.problem.operations[2].read_count, 1);
+    REQUIRE_EQUAL(state.problem.reads[state.problem.operations[2].first_read], second);
+    REQUIRE_EQUAL(touch(3, 0)->reads, third);
+}
+core_test(a_change_in_place_replaces)
+
+static void a_set_begins_anew(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(1, { a, READS });
+    record((struct operation){ .kind = OPERATION_SET }, true, TO({ a, SETS }));
+    RUN(2, { a, READS });
+    give_up(a);
+    make(0, 4);
+    uint32_t fresh = touch(2, 0)->writes;
+    REQUIRE_EQUAL(touch(2, 0)->reads, SCRIPT_NONE);
+    REQUIRE_EQUAL(version(fresh)->replaces, POLICY_NONE);
+    REQUIRE(!version(touch(0, 0)->writes)->is_kept);
+    REQUIRE(is_replayable(2));
+}
+core_test(a_set_begins_anew)
+
+static void what_comes_from_the_host_has_no_recipe(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    copy_to_device(a);
+    RUN(0, { b, WRITES }, { a, READS }, { weight, READS });
+    give_up(a);
+    RUN(1, { b, READS });
+    give_up(b);
+    make(0, 3);
+    REQUIRE(!is_replayable(0) && is_replayable(1));
+    REQUIRE_EQUAL(version(touch(0, 0)->writes)->droppable_from, 2); /* when the program frees it */
+    REQUIRE(version(touch(0, 0)->writes)->is_swappable);
+    REQUIRE(state.script.operations[0].function == NULL);
+}
+core_test(what_comes_from_the_host_has_no_recipe)
+
+static void a_recipe_holds_until_its_input_is_overwritten(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE), other = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(1, { b, WRITES }, { other, READS });
+    RUN(2, { a, READS }, { b, READS });
+    RUN(3, { weight, CHANGES }, { a, READS });
+    RUN(4, { b, READS });
+    make(0, 5);
+    REQUIRE_EQUAL(state.problem.operations[0].replayable_until, 3);
+    REQUIRE_EQUAL(state.problem.operations[1].replayable_until, 5);
+}
+core_test(a_recipe_holds_until_its_input_is_overwritten)
+
+static void a_recipe_holds_until_its_input_is_freed(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t given = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE);
+    RUN(0, { a, WRITES }, { given, READS });
+    RUN(1, { a, READS });
+    give_up(given);
+    RUN(2, { a, READS });
+    RUN(3, { a, READS });
+    make(0, 4);
+    REQUIRE_EQUAL(slot(0, 1)->ends, 2);
+    REQUIRE_EQUAL(state.problem.operations[0].replayable_until, 1);
+}
+core_test(a_recipe_holds_until_its_input_is_freed)
+
+/* Running statistics: the write of a replay is unwanted, and needs memory. */
+static void a_change_of_what_is_given_costs_scratch(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE), statistics = allocate_filled(2 * LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS }, { statistics, CHANGES });
+    RUN(1, { a, READS });
+    make(0, 2);
+    REQUIRE(is_replayable(0));
+    REQUIRE_EQUAL(state.problem.operations[0].scratch_bytes, 2 * LARGE);
+    REQUIRE(touch(0, 2)->is_written && touch(0, 2)->is_loaded);
+    REQUIRE_EQUAL(touch(0, 2)->writes, SCRIPT_NONE);
+    REQUIRE_EQUAL(state.script.version_count, 1);
+}
+core_test(a_change_of_what_is_given_costs_scratch)
+
+static void what_changed_unseen_is_left_alone(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    core_fill(space_get(a)->base, 64, 4711, state.stream); /* somebody we do not see */
+    RUN(1, { b, WRITES }, { a, READS });
+    RUN(2, { b, READS }, { weight, READS });
+    make(0, 3);
+    REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_FIXED);
+    REQUIRE(!is_replayable(0) && !is_replayable(1) && is_replayable(2));
+}
+core_test(what_changed_unseen_is_left_alone)
+
+static void what_is_read_before_it_is_written_is_fixed(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    RUN(0, { a, READS }, { b, WRITES });
+    RUN(1, { b, READS });
+    make(0, 2);
+    REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_FIXED);
+    REQUIRE_EQUAL(slot(0, 1)->kind, SLOT_PLANNED);
+    REQUIRE_EQUAL(state.script.version_count, 2); /* a fixed slot's bytes are a version too */
+    REQUIRE_EQUAL(touch(0, 0)->writes, SCRIPT_NONE);
+}
+core_test(what_is_read_before_it_is_written_is_fixed)
+
+static void what_is_reached_through_memory_is_fixed(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t table = allocate_filled(512);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    RUN(0, { a, WRITES }, { table, READS });
+    RUN(1, { b, WRITES }, { table, READS }, { a, REACHES });
+    make(0, 2);
+    REQUIRE_EQUAL(slot(1, 2)->kind, SLOT_FIXED);
+    REQUIRE(touch(1, 2)->is_hidden);
+    REQUIRE(is_replayable(1)); /* it reads what stays where it is */
+}
+core_test(what_is_reached_through_memory_is_fixed)
+
+static void marks_of_an_allocation_count(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t pinned = allocate(LARGE), foreign = allocate(LARGE);
+    RUN(0, { pinned, WRITES }, { weight, READS });
+    RUN(1, { foreign, WRITES }, { weight, READS });
+    space_pin(space_get(pinned), "a test");
+    space_get(foreign)->is_foreign = true;
+    RUN(2, { pinned, READS });
+    give_up(foreign); /* noted at the end too */
+    make(0, 3);
+    REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_FIXED);
+    REQUIRE_EQUAL(slot(1, 0)->kind, SLOT_FIXED);
+    REQUIRE(is_replayable(0) && !is_replayable(1)); /* others write what is foreign */
+}
+core_test(marks_of_an_allocation_count)
+
+static void impure_and_rejected_kernels_have_no_recipe(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    state.facts[1].is_readable = state.facts[1].is_impure = true;
+    state.facts[1].impure_reason = "it reads a clock";
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE), c = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(1, { b, WRITES }, { weight, READS });
+    RUN(2, { c, WRITES }, { weight, READS });
+    learn_reject(state.facts[2].function, "kernel", "a test");
+    learn_reject(state.facts[2].function, "kernel", "again");
+    REQUIRE_EQUAL(learn_rejected(), 1);
+    make(0, 3);
+    REQUIRE(is_replayable(0) && !is_replayable(1) && !is_replayable(2));
+    REQUIRE_EQUAL(learn_rejected(), 2); /* the impure one is counted */
+    REQUIRE(learn_is_rejected(state.facts[1].function) && !learn_is_rejected(state.facts[0].function));
+    REQUIRE(version(touch(1, 0)->writes)->is_swappable);
+}
+core_test(impure_and_rejected_kernels_have_no_recipe)
+
+static void unreadable_operations_have_no_recipe(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE);
+    record((struct operation){ .kind = OPERATION_LAUNCH, .facts = &state.facts[0], .is_cooperative_multi = true }, false,
+           TO({ a, WRITES }, { weight, READS }));
+    make(0, 1);
+    REQUIRE(!is_replayable(0));
+}
+core_test(unreadable_operations_have_no_recipe)
+
+static void small_ones_are_not_dropped(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t small = allocate(600);
+    RUN(0, { small, WRITES }, { weight, READS });
+    RUN(1, { small, READS });
+    give_up(small);
+    make(0, 2);
+    REQUIRE_EQUAL(version(0)->droppable_from, 2);
+    REQUIRE(!version(0)->is_swappable);
+    REQUIRE_EQUAL(version(0)->bytes, 1024);
+}
+core_test(small_ones_are_not_dropped)
+
+static void a_window_may_begin_later(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    learn_begin();
+    uint32_t early = allocate(LARGE), gone = allocate(LARGE);
+    RUN(0, { early, WRITES }, { gone, WRITES });
+    give_up(gone);
+    uint32_t a = allocate(LARGE);
+    RUN(1, { a, WRITES }, { early, READS });
+    RUN(2, { a, READS });
+    give_up(a);
+    RUN(0, { early, CHANGES });
+    make(1, 2);
+    REQUIRE_EQUAL(slot(0, 1)->kind, SLOT_GIVEN);
+    REQUIRE_EQUAL(slot(0, 1)->allocation, early);
+    REQUIRE_EQUAL(slot(0, 1)->serial, space_get(early)->serial);
+    REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_PLANNED);
+    REQUIRE_EQUAL(slot(0, 0)->ends, 2);
+    REQUIRE_EQUAL(state.script.version_count, 1);
+    REQUIRE_EQUAL(state.script.given_page_bytes, LARGE);
+    REQUIRE_EQUAL(state.script.operations[0].signature, 0x1001);
+    REQUIRE(!learn_make(1, 2, 3, state.stream, &state.script, &state.problem)); /* beyond the recording */
+}
+core_test(a_window_may_begin_later)
+
+static void durations_are_measured(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    RUN(0, { weight, CHANGES }); /* one fill of 1000 ns */
+    RUN(0, { weight, READS });
+    make(0, 2);
+    REQUIRE(state.script.operations[0].nanoseconds >= 1000);
+    REQUIRE(state.script.operations[0].nanoseconds < 1100);
+    REQUIRE(state.script.operations[1].nanoseconds >= 1);
+    REQUIRE_EQUAL(state.problem.operations[0].nanoseconds, state.script.operations[0].nanoseconds);
+}
+core_test(durations_are_measured)
+
+/* ---- what a plan adds to it ---- */
+
+static void a_plan_says_what_is_compared(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE), c = allocate(LARGE);
+    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(1, { b, WRITES }, { a, READS });
+    RUN(2, { c, WRITES }, { weight, READS });
+    RUN(3, { b, READS }, { c, READS });
+    make(0, 4);
+    uint32_t va = touch(0, 0)->writes, vb = touch(1, 0)->writes, vc = touch(2, 0)->writes;
+    struct plan_item items[] = { { PLAN_RUN, 0 },  { PLAN_RUN, 1 },    { PLAN_DROP, va },  { PLAN_DROP, vb }, { PLAN_RUN, 2 },
+                                 { PLAN_REPLAY, 0 }, { PLAN_REPLAY, 1 }, { PLAN_DROP, va }, { PLAN_RUN, 3 } };
+    state.script.plan = (struct plan){ .items = items, .item_count = sizeof items / sizeof items[0] };
+    learn_annotate(&state.script, &state.problem);
+    const struct script_version *versions = state.script.versions;
+    REQUIRE(versions[va].is_rebuilt && versions[vb].is_rebuilt && !versions[vc].is_rebuilt);
+    REQUIRE(versions[vb].is_checked); /* the program reads it; a only serves to rebuild b, unless it is kept */
+    REQUIRE_EQUAL(versions[va].last_item, 7);
+    REQUIRE_EQUAL(versions[vb].last_item, 8);
+    REQUIRE_EQUAL(state.script.print_count, 2);
+    REQUIRE(versions[va].print < 2 && versions[vb].print < 2 && versions[va].print != versions[vb].print);
+    REQUIRE_EQUAL(versions[vc].print, SCRIPT_NONE);
+    REQUIRE(state.script.operations[0].is_replayed && state.script.operations[1].is_replayed);
+    REQUIRE(!state.script.operations[2].is_replayed);
+}
+core_test(a_plan_says_what_is_compared)
+
+/* ---- random ---- */
+
+/* Whatever a program does, the planner gets a well-formed problem (make checks it), and script and problem agree. */
+static void any_program_makes_a_problem(const void *argument)
+{
+    uint64_t random = 1 + *(const uint64_t *)argument;
+    uint32_t held[10], given[3];
+    bool is_written[10] = { false };
+    open_memory();
+    for (uint32_t i = 0; i < 3; i++) {
+        given[i] = allocate_filled(CORE_FRAME * (1 + i));
+    }
+    learn_begin();
+    for (uint32_t i = 0; i < 10; i++) {
+        held[i] = allocate(256 * (1 + core_below(&random, 40)));
+    }
+    for (uint32_t step = 0; step < 120; step++) {
+        struct access_to list[4];
+        uint32_t first = core_below(&random, 10), count = 1 + core_below(&random, 4);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t which = (first + i) % 10;
+            bool is_read = is_written[which] && core_below(&random, 2) == 0;
+            list[i] = (struct access_to){ held[which], is_read ? READS : CHANGES };
+            is_written[which] = true;
+        }
+        if (core_below(&random, 3) == 0) {
+            list[0] = (struct access_to){ given[core_below(&random, 3)], core_below(&random, 5) == 0 ? CHANGES : READS };
+        }
+        record((struct operation){ .kind = OPERATION_LAUNCH, .facts = &state.facts[step % 8] }, false, list, count);
+        if (core_below(&random, 4) == 0) {
+            uint32_t which = core_below(&random, 10);
+            give_up(held[which]);
+            held[which] = allocate(256 * (1 + core_below(&random, 40)));
+            is_written[which] = false;
+        }
+    }
+    for (uint32_t first = 0; first < 100; first += 33) {
+        make(first, 20);
+        for (uint32_t v = 0; v < state.script.version_count; v++) {
+            REQUIRE_EQUAL(state.script.versions[v].producer, version(v)->producer);
+            REQUIRE(state.script.slots[state.script.versions[v].slot].kind != SLOT_GIVEN);
+        }
+    }
+}
+
+static void test_any_program_makes_a_problem(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        assert_child(any_program_makes_a_problem, &seed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_chain_has_one_version_each),
+        cmocka_unit_test(test_uses_keep_their_places),
+        cmocka_unit_test(test_a_change_in_place_replaces),
+        cmocka_unit_test(test_a_set_begins_anew),
+        cmocka_unit_test(test_what_comes_from_the_host_has_no_recipe),
+        cmocka_unit_test(test_a_recipe_holds_until_its_input_is_overwritten),
+        cmocka_unit_test(test_a_recipe_holds_until_its_input_is_freed),
+        cmocka_unit_test(test_a_change_of_what_is_given_costs_scratch),
+        cmocka_unit_test(test_what_changed_unseen_is_left_alone),
+        cmocka_unit_test(test_what_is_read_before_it_is_written_is_fixed),
+        cmocka_unit_test(test_what_is_reached_through_memory_is_fixed),
+        cmocka_unit_test(test_marks_of_an_allocation_count),
+        cmocka_unit_test(test_impure_and_rejected_kernels_have_no_recipe),
+        cmocka_unit_test(test_unreadable_operations_have_no_recipe),
+        cmocka_unit_test(test_small_ones_are_not_dropped),
+        cmocka_unit_test(test_a_window_may_begin_later),
+        cmocka_unit_test(test_durations_are_measured),
+        cmocka_unit_test(test_a_plan_says_what_is_compared),
+        cmocka_unit_test(test_any_program_makes_a_problem),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
