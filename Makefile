@@ -57,6 +57,8 @@ $(BUILD)/gen/hooks_by_name.def: shim/driver.def
 	@sed -n 's/^FN(\(cu[A-Za-z0-9_]*\), [0-9]*, HOOK).*/\1/p' $< | LC_ALL=C sort | sed 's/.*/HOOKED(&)/' > $@
 $(BUILD)/obj/shim/doors.o: $(BUILD)/gen/hooks_by_name.def
 $(BUILD)/obj/shim/doors.o: CPPFLAGS += -I$(BUILD)
+# Look-ups come before a sanitizer has set itself up: it makes some of its own.
+$(BUILD)/obj/shim/doors.o $(BUILD)/obj/shim/linker.o: SANITIZE =
 
 $(BUILD)/obj/trace/%.o: trace/%.c
 	@mkdir -p $(@D)

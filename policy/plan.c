@@ -127,15 +127,17 @@ static uint64_t find_floor(const struct graph *graph, const struct policy_option
     return high;
 }
 
+/* The search for the floor takes longer than a plan: only where the caller wants to know. */
 static enum policy_status report_infeasible(const struct graph *graph, const struct policy_options *options,
                                             uint64_t *floor_bytes, char *why, size_t why_bytes)
 {
-    uint64_t found = find_floor(graph, options, options->cap_bytes);
     if (floor_bytes)
-        *floor_bytes = found;
-    if (why && why_bytes)
+        *floor_bytes = find_floor(graph, options, options->cap_bytes);
+    if (why && why_bytes && floor_bytes)
         snprintf(why, why_bytes, "no plan holds a cap of %" PRIu64 " bytes; the smallest that would do is %" PRIu64,
-                 options->cap_bytes, found);
+                 options->cap_bytes, *floor_bytes);
+    else if (why && why_bytes)
+        snprintf(why, why_bytes, "no plan holds a cap of %" PRIu64 " bytes", options->cap_bytes);
     return POLICY_INFEASIBLE;
 }
 

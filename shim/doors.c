@@ -71,7 +71,7 @@ static int find_row(const char *name)
     size_t low = 0, high = sizeof by_name / sizeof *by_name;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = strcmp(name, by_name[middle].name);
+        int order = linker_compare(name, by_name[middle].name);
         if (order == 0)
             return by_name[middle].row;
         if (order < 0)
@@ -102,8 +102,8 @@ static bool is_pseudo(void *handle)
 static void *answer_look_up(void *handle, const char *name, const void *found)
 {
     const struct linker_functions *real = linker_functions();
-    bool is_versioned = strcmp(name, "dlvsym") == 0;
-    if (!is_versioned && strcmp(name, "dlsym") != 0)
+    bool is_versioned = linker_compare(name, "dlvsym") == 0;
+    if (!is_versioned && linker_compare(name, "dlsym") != 0)
         return LEAVE_TO_LINKER;
     void *ours = is_versioned ? (void *)doors_dlvsym : (void *)doors_dlsym;
     const void *libc_own = is_versioned ? (const void *)real->dlvsym : (const void *)real->dlsym;

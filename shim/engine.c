@@ -29,6 +29,7 @@ static struct {
     CUdevice device;
     bool is_pressed;            /* memory was short once: residency is managed */
     uint32_t lane;              /* stream number of the main lane; STREAMS_NONE: not known yet */
+    uint64_t launches[STREAMS_MAX + 1]; /* by stream */
     uint64_t submissions;
     bool has_said_oom;
 } state = { .lane = STREAMS_NONE };
@@ -422,10 +423,24 @@ static CUresult submit_managed(struct operation *operation, uint64_t signature, 
     return result;
 }
 
+/* The main lane is the stream that most kernels were launched on so far. */
+static void choose_lane(void)
+{
+    uint32_t best = state.lane;
+    for (uint32_t i = 0; i <= STREAMS_MAX; i++) {
+        best = best == STREAMS_NONE || state.launches[i] > state.launches[best] ? i : best;
+    }
+    if (best != state.lane && state.launches[best] > 0) {
+        state.lane = best;
+        iterate_new_lane();
+    }
+}
+
 static void press(uint32_t stream)
 {
     if (!state.is_pressed) {
         state.is_pressed = true;
+        choose_lane();
         iterate_record(stream);
     }
 }
@@ -523,13 +538,14 @@ static CUresult submit(struct operation *operation, struct touches *touches)
     }
     if (operation->kind == OPERATION_LAUNCH) {
         stats_launched();
+        state.launches[stream]++;
         state.lane = state.lane == STREAMS_NONE ? stream : state.lane;
     }
     bool is_main = state.lane == STREAMS_NONE || stream == state.lane;
     uint64_t signature = 0;
     if (is_main) {
         signature = full_signature(operation, touches);
-        iterate_arrived(signature, stream);
+        iterate_arrived(signature, operation->kind == OPERATION_LAUNCH ? operation->facts->name : NULL, stream);
     } else {
         leave_for_foreign(touches);
         mark_foreign(touches);
@@ -579,7 +595,7 @@ CUresult engine_pin(CUdeviceptr address, const char *reason)
     uint32_t index = space_find(address);
     if (index != SPACE_NONE) {
         struct allocation *allocation = space_get(index);
-        if (follow_is_on() && (!allocation->is_pinned || allocation->is_dropped)) {
+        if (follow_is_on() && (!allocation->is_pinned || !allocation->is_foreign || allocation->is_dropped)) {
             follow_leave();
             iterate_left(default_stream());
         }

@@ -18,8 +18,19 @@
 #define RESERVE_FRAMES 2u       /* for slabs that fill otherwise than in the recording */
 #define PLANNING_NANOSECONDS 1000000000ull
 
+/* Iterations begin where a kernel of this name is launched (REPRISE_MARKER): no detection. */
+struct marked {
+    uint64_t begin, length;     /* of the iteration in progress; of the one before it */
+    uint64_t hash, last_hash;   /* over its operations */
+    uint64_t live, last_live;   /* the live set as it began */
+    uint64_t least_held, least_at; /* where the iteration holds least: a plan had better begin there */
+    bool has_begun;
+    struct period_answer answer;
+};
+
 static struct {
     struct period *period;
+    struct marked marked;
     uint64_t position;          /* of the operation in hand */
     uint64_t learn_base;        /* position of the first recorded operation */
     uint64_t known_boundary;
@@ -48,6 +59,51 @@ bool iterate_is_recording(void)
 uint64_t iterate_floor_bytes(void)
 {
     return state.floor_bytes;
+}
+
+void iterate_new_lane(void)
+{
+    period_stop(state.period);
+    state.period = period_start(0);
+    CHECK(state.period != NULL);
+    state.position = state.known_boundary = 0;
+    state.marked = (struct marked){ 0 };
+    stats_skip_to(0);
+}
+
+/* ---- where iterations begin ---- */
+
+static void feed_marker(uint64_t signature, const char *kernel)
+{
+    struct marked *marked = &state.marked;
+    uint64_t live = space_live_signature();
+    if (kernel != NULL && __builtin_strcmp(kernel, config()->marker) == 0) {
+        uint64_t length = state.position - marked->begin;
+        bool is_repeated = marked->has_begun && length == marked->length && marked->hash == marked->last_hash &&
+                           live == marked->live && live == marked->last_live;
+        uint64_t found_at = marked->answer.length == length ? marked->answer.found_at : state.position;
+        marked->answer = is_repeated ? (struct period_answer){ length, marked->least_at, found_at }
+                                     : (struct period_answer){ 0 };
+        marked->length = marked->has_begun ? length : 0;
+        marked->last_hash = marked->hash;
+        marked->last_live = marked->live;
+        marked->begin = state.position;
+        marked->live = live;
+        marked->hash = 0;
+        marked->has_begun = true;
+        marked->least_held = UINT64_MAX;
+    }
+    if (space_live_bytes() <= marked->least_held) {
+        marked->least_held = space_live_bytes();
+        marked->least_at = state.position;
+    }
+    marked->hash = (marked->hash ^ signature) * 0x9e3779b97f4a7c15ull;
+    marked->hash ^= marked->hash >> 31;
+}
+
+static struct period_answer period_known(void)
+{
+    return config()->marker != NULL ? state.marked.answer : period_now(state.period);
 }
 
 /* ---- planning ---- */
@@ -130,9 +186,7 @@ static void refuse(uint64_t floor, const char *why)
 {
     state.floor_bytes = floor;
     if (!state.has_refused) {
-        say(SAY_WARNING, "no plan holds the cap of %llu bytes%s: %s; the smallest cap that would do is %llu bytes",
-            (unsigned long long)config()->cap_bytes, config()->may_swap ? ", memory is swapped on demand" : "", why,
-            (unsigned long long)floor);
+        say(SAY_WARNING, "%s%s", why, config()->may_swap ? "; memory is swapped on demand" : "");
         state.has_refused = true;
     }
     if (!config()->may_swap) {
@@ -251,7 +305,7 @@ static void first_rows(const struct period_answer *answer)
 
 static void note_boundary(void)
 {
-    struct period_answer answer = period_now(state.period);
+    struct period_answer answer = period_known();
     if (answer.length == 0 || answer.boundary == state.known_boundary || answer.boundary > state.position) {
         return;
     }
@@ -263,7 +317,7 @@ static void note_boundary(void)
 
 static void try_to_plan(uint32_t stream)
 {
-    struct period_answer answer = period_now(state.period);
+    struct period_answer answer = period_known();
     if (!state.is_pressed || follow_script() != NULL || answer.length == 0 || answer.boundary > state.position ||
         state.refused_period == answer.found_at + 1) {
         return;
@@ -305,7 +359,7 @@ static void finish_iteration(uint32_t stream)
     iteration_ended(stream);
 }
 
-void iterate_arrived(uint64_t signature, uint32_t stream)
+void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream)
 {
     state.position = period_position(state.period);
     stats_snapshot(state.position);
@@ -314,6 +368,9 @@ void iterate_arrived(uint64_t signature, uint32_t stream)
     }
     struct period_operation operation = { signature, space_live_signature(), space_live_bytes() };
     period_feed(state.period, &operation);
+    if (config()->marker != NULL) {
+        feed_marker(signature, kernel);
+    }
     if (follow_is_on()) {
         return;
     }

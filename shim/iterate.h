@@ -7,7 +7,9 @@
 
 bool iterate_open(void);
 /* The next operation of the main lane has arrived. Afterwards follow_is_on() tells whether it belongs to a plan. */
-void iterate_arrived(uint64_t signature, uint32_t stream);
+void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream); /* kernel: NULL for copies and sets */
+/* Another stream is the main lane from now on: what was seen of iterations does not count. */
+void iterate_new_lane(void);
 /* Memory is short and no plan is in force: recording begins (or begins anew). */
 void iterate_record(uint32_t stream);
 /* The plan was left in the middle of an iteration. */

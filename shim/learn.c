@@ -45,6 +45,7 @@ void learn_begin(void)
     state.is_overfull = false;
     for (uint32_t i = 0; i < space_count(); i++) {
         space_get(i)->learned = SPACE_NONE;
+        space_get(i)->is_foreign = false; /* what matters is who uses it while we record */
     }
     proof_log_reset();
 }

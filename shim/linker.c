@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 struct linker_functions linker_found __attribute__((visibility("hidden")));
 static _Atomic bool is_found;
@@ -23,9 +22,10 @@ struct symbols {
 
 static bool is_linker_library(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    return strcmp(name, "libc.so.6") == 0 || strcmp(name, "libdl.so.2") == 0;
+    const char *name = path;
+    for (; *path; path++)
+        name = *path == '/' ? path + 1 : name;
+    return linker_compare(name, "libc.so.6") == 0 || linker_compare(name, "libdl.so.2") == 0;
 }
 
 static struct symbols read_dynamic(const struct dl_phdr_info *info)
@@ -36,7 +36,6 @@ static struct symbols read_dynamic(const struct dl_phdr_info *info)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
     for (; entry && entry->d_tag != DT_NULL; entry++) {
-        /* The vDSO's are left as offsets; it is not one of the libraries that we look at. */
         if (entry->d_tag == DT_SYMTAB)
             symbols.table = (const ElfW(Sym) *)entry->d_un.d_ptr;
         else if (entry->d_tag == DT_STRTAB)
@@ -69,7 +68,7 @@ static void *find_symbol(const struct symbols *symbols, const char *name)
         return NULL;
     for (;; index++) {
         const ElfW(Sym) *symbol = &symbols->table[index];
-        if ((chains[index - first] | 1) == (hash | 1) && strcmp(symbols->strings + symbol->st_name, name) == 0 &&
+        if ((chains[index - first] | 1) == (hash | 1) && linker_compare(symbols->strings + symbol->st_name, name) == 0 &&
             symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
             return (void *)(symbols->base + symbol->st_value);
         if (chains[index - first] & 1)
@@ -109,6 +108,12 @@ static bool holds(const struct dl_phdr_info *info, uintptr_t address)
     return false;
 }
 
+/* The vDSO's table is left as offsets by the linker. */
+static bool is_relocated(const struct dl_phdr_info *info, const struct symbols *symbols)
+{
+    return symbols->table && holds(info, (uintptr_t)symbols->table);
+}
+
 /* Objects come in the order in which the linker searches them. */
 static int look_between(struct dl_phdr_info *info, size_t size, void *out)
 {
@@ -118,7 +123,7 @@ static int look_between(struct dl_phdr_info *info, size_t size, void *out)
         return 1;
     if (between->is_after_caller) {
         struct symbols symbols = read_dynamic(info);
-        if (strstr(info->dlpi_name, "linux-vdso") == NULL && find_symbol(&symbols, between->name)) {
+        if (is_relocated(info, &symbols) && find_symbol(&symbols, between->name)) {
             between->is_found = true;
             return 1;
         }

@@ -10,6 +10,16 @@ struct linker_functions {
     void *(*dlvsym)(void *handle, const char *name, const char *version);
 };
 
+/* Order of strcmp. Look-ups come before an interposed string function (a sanitizer's) can be called. */
+static inline int linker_compare(const char *one, const char *other)
+{
+    while (*one && *one == *other) {
+        one++;
+        other++;
+    }
+    return (unsigned char)*one - (unsigned char)*other;
+}
+
 /* RTLD_NEXT from the object that holds `caller`: is `name` defined by an object that comes after it and before
  * the one that holds `ours`? */
 bool linker_has_between(const void *caller, const void *ours, const char *name);

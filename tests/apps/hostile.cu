@@ -2,8 +2,9 @@
  * back by running their kernels again (hostile_buffers.h). The loss does not depend on them; each line of output says
  * whether the backward pass found them as the forward pass left them:
  *     iter I loss X [eval Y] atomics consistent clock consistent sum consistent pointer consistent
- * or `corrupt` in place of `consistent`. Every third iteration ends with an evaluation pass (forward only, running
- * statistics, another batch); every fifth has a batch three quarters the size.
+ * (with --digests 1, `digest I NAME H` lines on stderr) or `corrupt` in place of `consistent`. Every third iteration
+ * ends with an evaluation pass (forward only, running statistics, another batch); every fifth has a batch three
+ * quarters the size.
  *
  * What forward keeps until its backward has run, as PyTorch does:
  *     per layer       the linear map's output (BatchNorm reads it), mean and 1/std of the batch, the ReLU's output
@@ -20,6 +21,7 @@
 #include "tests/apps/parameter.h"
 #include "tests/apps/random.h"
 #include "tests/apps/training.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -28,7 +30,8 @@
 
 static struct {
     int layers, width, batch, buffer;
-} size = {64, 16, 1024, 65536};
+    int has_digests; /* 1: digests of the buffers on stderr */
+} size = {64, 16, 1024, 65536, 0};
 
 struct layer {
     struct parameter *weight, *bias, *gamma, *beta;
@@ -253,6 +256,9 @@ static void report(int iteration)
 {
     if (iteration % 3 == 0)
         printf(" eval %a", static_cast<double>(evaluate(iteration)));
+    for (int kind = 0; size.has_digests && kind < HOSTILE_KINDS; kind++)
+        fprintf(stderr, "digest %d %s %016" PRIx64 "\n", iteration, hostile_name(static_cast<enum hostile_kind>(kind)),
+                net.buffers[kind].digest);
     for (int kind = 0; kind < HOSTILE_KINDS; kind++)
         printf(" %s %s", hostile_name(static_cast<enum hostile_kind>(kind)),
                net.is_consistent[kind] ? "consistent" : "corrupt");
@@ -263,7 +269,8 @@ int main(int argc, char **argv)
     const struct option options[] = {{"layers", &size.layers, 1, 100000},
                                      {"width", &size.width, 1, 4096},
                                      {"batch", &size.batch, 4, 65536},
-                                     {"buffer", &size.buffer, 1, 1 << 28}};
+                                     {"buffer", &size.buffer, 1, 1 << 28},
+                                     {"digests", &size.has_digests, 0, 1}};
     struct run_settings settings = {10, 1, false, false};
     options_parse(argc, argv, options, sizeof options / sizeof options[0], &settings);
     options_check_elements("hostile", 1.0 * size.batch * size.width);

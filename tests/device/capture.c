@@ -8,7 +8,7 @@
 
 struct branch {
     struct stream *stream;
-    struct node **tail;         /* the next node of the stream depends on these */
+    struct node **tail; /* the next node of the stream depends on these */
     size_t count;
 };
 
@@ -18,8 +18,8 @@ struct capture {
     CUstreamCaptureMode mode;
     pthread_t thread;
     bool is_invalid;
-    bool is_graph_owned;        /* false: captured into a graph of the program's */
-    struct branch *branches;    /* the origin's is the first */
+    bool is_graph_owned;     /* false: captured into a graph of the program's */
+    struct branch *branches; /* the origin's is the first */
     size_t branch_count;
     struct capture *next;
 };
@@ -77,13 +77,24 @@ static struct capture *capture_by_id(uint64_t id)
 static bool type_of(const struct work *work, CUgraphNodeType *type)
 {
     switch (work->kind) {
-    case WORK_GRID: *type = CU_GRAPH_NODE_TYPE_KERNEL; return true;
-    case WORK_COPY: *type = CU_GRAPH_NODE_TYPE_MEMCPY; return true;
-    case WORK_FILL: *type = CU_GRAPH_NODE_TYPE_MEMSET; return true;
-    case WORK_HOST: *type = CU_GRAPH_NODE_TYPE_HOST; return true;
+    case WORK_GRID:
+        *type = CU_GRAPH_NODE_TYPE_KERNEL;
+        return true;
+    case WORK_COPY:
+        *type = CU_GRAPH_NODE_TYPE_MEMCPY;
+        return true;
+    case WORK_FILL:
+        *type = CU_GRAPH_NODE_TYPE_MEMSET;
+        return true;
+    case WORK_HOST:
+        *type = CU_GRAPH_NODE_TYPE_HOST;
+        return true;
     case WORK_VALUE_WRITE:
-    case WORK_VALUE_WAIT: *type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; return true;
-    default: return false;
+    case WORK_VALUE_WAIT:
+        *type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -410,9 +421,9 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *statu
     graph_lock();
     struct capture *capture = stream->capture;
     struct branch *branch = capture != NULL ? branch_of(capture, stream) : NULL;
-    *status = capture == NULL         ? CU_STREAM_CAPTURE_STATUS_NONE
-              : capture->is_invalid   ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status = capture == NULL       ? CU_STREAM_CAPTURE_STATUS_NONE
+              : capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (id != NULL)
         *id = capture != NULL ? capture->id : 0;
     if (graph != NULL)

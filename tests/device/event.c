@@ -72,6 +72,20 @@ CUresult cuEventDestroy(CUevent handle)
     return cuEventDestroy_v2(handle);
 }
 
+struct fence *event_renew(struct event *event)
+{
+    struct fence *fence = fence_new();
+    queue_lock();
+    fence->holders = 2;
+    struct fence *former = event->latest;
+    event->latest = fence;
+    event->capture_id = 0;
+    if (former != NULL)
+        fence_drop(former);
+    queue_unlock();
+    return fence;
+}
+
 static CUresult record(CUevent handle, CUstream stream_handle)
 {
     struct context *context;
@@ -86,17 +100,8 @@ static CUresult record(CUevent handle, CUstream stream_handle)
         return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture != NULL)
         return capture_record(stream, event);
-    event->capture_id = 0;
-    struct fence *fence = fence_new();
     struct work *work = work_new(WORK_RECORD);
-    work->fence = fence;
-    queue_lock();
-    fence->holders = 2; /* the event and the work */
-    struct fence *former = event->latest;
-    event->latest = fence;
-    if (former != NULL)
-        fence_drop(former);
-    queue_unlock();
+    work->fence = event_renew(event);
     work_submit(stream, work);
     return CUDA_SUCCESS;
 }
@@ -121,8 +126,7 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned in
     return cuEventRecordWithFlags(event, per_thread(stream), flags);
 }
 
-/* The latest fence with a hold of the caller's; NULL if never recorded. */
-static struct fence *latest(struct event *event)
+struct fence *event_latest(struct event *event)
 {
     queue_lock();
     struct fence *fence = event->latest;
@@ -141,7 +145,7 @@ CUresult cuEventQuery(CUevent handle)
         return result;
     if (event->capture_id != 0)
         return CUDA_ERROR_CAPTURED_EVENT;
-    struct fence *fence = latest(event);
+    struct fence *fence = event_latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
     bool is_passed = fence_is_passed(fence);
@@ -160,7 +164,7 @@ CUresult cuEventSynchronize(CUevent handle)
         return result;
     if (event->capture_id != 0)
         return CUDA_ERROR_CAPTURED_EVENT;
-    struct fence *fence = latest(event);
+    struct fence *fence = event_latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
     fence_wait(fence);
@@ -217,7 +221,7 @@ static CUresult wait_event(CUstream stream_handle, CUevent handle, unsigned int 
         return CUDA_ERROR_INVALID_VALUE;
     if (event->capture_id != 0 || stream->capture != NULL)
         return capture_wait(stream, event);
-    struct fence *fence = latest(event);
+    struct fence *fence = event_latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
     struct work *work = work_new(WORK_WAIT);

@@ -9,10 +9,15 @@ struct event {
     struct context *context;
     uint32_t flags;
     struct fence *latest; /* NULL: never recorded, which counts as passed */
-    uint64_t capture_id;        /* 0, or the capture in which it was last recorded: then not a real record */
-    struct node **nodes;        /* what it stands for in that capture; under graph_lock */
+    uint64_t capture_id;  /* 0, or the capture in which it was last recorded: then not a real record */
+    struct node **nodes;  /* what it stands for in that capture; under graph_lock */
     size_t node_count;
-    struct event *next;   /* spare list */
+    struct event *next; /* spare list */
 };
 
 CUresult event_find(CUevent handle, struct event **out);
+
+/* A new record: its fence becomes the latest, with a second hold for the work that passes it. */
+struct fence *event_renew(struct event *event);
+/* The latest fence with a hold of the caller's; NULL if never recorded. */
+struct fence *event_latest(struct event *event);

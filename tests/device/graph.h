@@ -15,28 +15,28 @@ struct node {
     enum handle_kind magic;
     CUgraphNodeType type;
     struct graph *graph;
-    struct node *origin;        /* of a copy: what it was copied from */
-    struct work *work;          /* NULL: EMPTY, GRAPH, EVENT_RECORD, WAIT_EVENT */
+    struct node *origin; /* of a copy: what it was copied from */
+    struct work *work;   /* NULL: EMPTY, GRAPH, EVENT_RECORD, WAIT_EVENT */
     CUevent event;
     struct graph *child;
     bool is_disabled;
     struct node **dependencies;
     size_t dependency_count;
-    void **pointers;            /* handed out as kernelParams */
-    CUDA_MEMCPY3D box;          /* MEMCPY: as asked for */
-    size_t mark;                /* of whoever walks the graph */
+    void **pointers;   /* handed out as kernelParams */
+    CUDA_MEMCPY3D box; /* MEMCPY: as asked for */
+    size_t mark;       /* of whoever walks the graph */
 };
 
 struct graph {
     enum handle_kind magic;
-    struct node **nodes;        /* in the order in which they were made */
+    struct node **nodes; /* in the order in which they were made */
     size_t count, room;
 };
 
 struct graph_exec {
     enum handle_kind magic;
     cuuint64_t flags;
-    struct graph *graph;        /* flat */
+    struct graph *graph; /* flat */
 };
 
 void graph_lock(void);

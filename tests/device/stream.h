@@ -50,7 +50,7 @@ struct grid_work {
     struct function *function;
     struct program_grid grid;
     uint64_t blocks;
-    uint32_t workspace[2];      /* of a cooperative grid */
+    uint32_t workspace[2]; /* of a cooperative grid */
 };
 
 /* Rows of `width` bytes; height and depth are 1 for a plain copy. */
@@ -96,7 +96,7 @@ struct work {
         } callback;
         CUdeviceptr release;
     };
-    void *payload;              /* freed with the work; arguments or staged bytes longer than inline_bytes */
+    void *payload; /* freed with the work; arguments or staged bytes longer than inline_bytes */
     size_t payload_bytes;
     _Alignas(16) unsigned char inline_bytes[WORK_INLINE_BYTES];
 };
@@ -109,8 +109,8 @@ struct stream {
     int priority;
     bool is_legacy, is_blocking, is_thread_owned;
     _Atomic(struct capture *) capture; /* work goes into its graph instead (capture.h) */
-    bool is_running;            /* its head runs now */
-    bool is_dying;   /* destroyed by the program; goes when its queue is empty */
+    bool is_running;                   /* its head runs now */
+    bool is_dying;                     /* destroyed by the program; goes when its queue is empty */
     struct work *head, *tail;
     uint64_t submitted, completed;
     struct waiter *waiters;

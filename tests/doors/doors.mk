@@ -18,7 +18,7 @@ $(DOORS)/libreprise_idle.so: $(DOOR_OBJECTS) shim/exports.map
 # The same without optimisation: the jumps must not depend on it.
 $(DOORS)/libreprise_idle_O0.so: $(DOOR_OBJECTS) shim/exports.map
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD) $(CFLAGS) -O0 $(SHIM_FLAGS) $(LIBRARY_LINK) $(DOOR_SOURCES) \
+	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD) $(filter-out $(SANITIZE),$(CFLAGS)) -O0 $(SHIM_FLAGS) $(LIBRARY_LINK) $(DOOR_SOURCES) \
 	    tests/doors/engine_idle.c $(LIBRARY_LIBS) -o $@
 
 $(DOORS)/cuda.map:

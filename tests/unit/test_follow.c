@@ -584,14 +584,17 @@ struct departure {
     const struct plan_item *items;
     uint32_t item_count, after; /* steps that are followed */
     enum fake_order order;
-    bool is_tight;              /* hardly more frames than the program holds */
+    uint32_t frames;            /* beside what is given; 0: plenty */
 };
 
 static void leaving_restores_everything(const void *argument)
 {
     const struct departure *d = argument;
-    open_memory(d->is_tight ? 9 + 15 + 5 : 100, d->order);
+    open_memory(100, d->order);
     install(d->steps, d->step_count, d->items, d->item_count, true);
+    if (d->frames != 0) {
+        REQUIRE(frames_charge(frames_available() - d->frames));
+    }
     uint32_t before = frames_in_use();
     follow_all();
     free_all();
@@ -621,14 +624,14 @@ static void leave_everywhere(struct departure departure)
     }
 }
 
-#define DEPARTURE(s, p, tight)                                                                                         \
+#define DEPARTURE(s, p, count)                                                                                         \
     (struct departure){ .steps = s, .step_count = sizeof(s) / sizeof *(s), .items = p,                                 \
-                        .item_count = sizeof(p) / sizeof *(p), .is_tight = tight }
+                        .item_count = sizeof(p) / sizeof *(p), .frames = count }
 
 static void test_a_chain_can_be_left_anywhere(void **unused)
 {
     (void)unused;
-    leave_everywhere(DEPARTURE(chain, chain_plan, false));
+    leave_everywhere(DEPARTURE(chain, chain_plan, 0));
 }
 
 static void test_changes_in_place_can_be_left_anywhere(void **unused)
@@ -641,8 +644,8 @@ static void test_changes_in_place_can_be_left_anywhere(void **unused)
                                               { PLAN_DROP, 2 },   { PLAN_RUN, 4 },    { PLAN_RUN, 5 },    { PLAN_DROP, 4 },
                                               { PLAN_REPLAY, 0 }, { PLAN_REPLAY, 1 }, { PLAN_REPLAY, 2 }, { PLAN_RUN, 6 },
                                               { PLAN_REPLAY, 3 }, { PLAN_REPLAY, 4 }, { PLAN_DROP, 2 },   { PLAN_RUN, 7 } };
-    leave_everywhere(DEPARTURE(steps, items, false));
-    leave_everywhere(DEPARTURE(steps, items, true));
+    leave_everywhere(DEPARTURE(steps, items, 0));
+    leave_everywhere(DEPARTURE(steps, items, 4 * LARGE / CORE_FRAME));
 }
 
 static void test_counting_can_be_left_anywhere(void **unused)
@@ -650,7 +653,7 @@ static void test_counting_can_be_left_anywhere(void **unused)
     (void)unused;
     static const struct plan_item items[] = { { PLAN_RUN, 0 }, { PLAN_DROP, 0 }, { PLAN_REPLAY, 0 }, { PLAN_RUN, 1 },
                                               { PLAN_DROP, 0 }, { PLAN_REPLAY, 0 }, { PLAN_RUN, 2 } };
-    leave_everywhere(DEPARTURE(counting, items, false));
+    leave_everywhere(DEPARTURE(counting, items, 0));
 }
 
 static void another_operation_leaves(const void *argument)

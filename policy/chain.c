@@ -1,0 +1,226 @@
+#include "policy/chain.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEWEST_STAGES = 3 };
+
+static bool may_go(const struct graph *g, uint32_t turn, uint32_t v)
+{
+    const struct policy_version *version = &g->problem->versions[v];
+    return version->producer != POLICY_NONE && version->producer < turn && version->droppable_from <= turn &&
+           graph_replaced_at(g, v) >= turn && version->bytes > 0 &&
+           (g->last_need[v] < turn || g->rebuildable_until[v] >= g->last_need[v]);
+}
+
+static uint32_t last_early_need(const struct graph *g, uint32_t v, uint32_t turn)
+{
+    uint32_t last = g->problem->versions[v].producer;
+    for (uint32_t k = g->reader_first[v]; k < g->reader_first[v + 1] && g->readers[k] < turn; k++)
+        last = g->readers[k];
+    return last;
+}
+
+/* crossing[p]: versions made before operation p that an operation in [p, turn) needs. */
+static void count_crossing(const struct graph *g, uint32_t turn, uint32_t *crossing)
+{
+    memset(crossing, 0, sizeof *crossing * ((size_t)turn + 2));
+    for (uint32_t v = 0; v < g->problem->version_count; v++) {
+        if (!may_go(g, turn, v))
+            continue;
+        crossing[g->problem->versions[v].producer + 1]++;
+        crossing[last_early_need(g, v, turn) + 1]--;
+    }
+    for (uint32_t p = 1; p <= turn; p++)
+        crossing[p] += crossing[p - 1];
+}
+
+/* Is p the first position after which the crossing versions are made? There the last of them was just made. */
+static bool starts_stage(const struct graph *g, uint32_t turn, uint32_t p)
+{
+    const struct policy_operation *op = &g->problem->operations[p - 1];
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = g->problem->writes[op->first_write + k];
+        if (may_go(g, turn, v) && last_early_need(g, v, turn) >= p)
+            return true;
+    }
+    return false;
+}
+
+/* The least number of crossing versions that gives enough boundaries. */
+static uint32_t choose_width(const struct graph *g, uint32_t turn, const uint32_t *crossing)
+{
+    for (uint32_t width = 1; width <= 4; width++) {
+        uint32_t count = 0;
+        for (uint32_t p = 1; p < turn; p++)
+            count += crossing[p] > 0 && crossing[p] <= width && starts_stage(g, turn, p);
+        if (count + 1 >= FEWEST_STAGES)
+            return width;
+    }
+    return 0;
+}
+
+static bool cut_stages(struct chain *c, uint32_t most_stages)
+{
+    const struct graph *g = c->graph;
+    uint32_t *crossing = malloc(sizeof *crossing * ((size_t)c->turn + 2)), count = 0, kept = 1;
+    if (!crossing)
+        return false;
+    count_crossing(g, c->turn, crossing);
+    uint32_t width = choose_width(g, c->turn, crossing);
+    for (uint32_t p = 1; width && p < c->turn; p++)
+        count += crossing[p] > 0 && crossing[p] <= width && starts_stage(g, c->turn, p);
+    uint32_t stride = width ? (count + 1 + most_stages - 1) / most_stages : 1, seen = 0;
+    for (uint32_t p = 1; width && p < c->turn; p++)
+        if (crossing[p] > 0 && crossing[p] <= width && starts_stage(g, c->turn, p) && ++seen % stride == 0)
+            c->stages[kept++].first_operation = p;
+    c->stages[kept].first_operation = c->turn;
+    c->stage_count = kept;
+    free(crossing);
+    return true;
+}
+
+static void place_versions(struct chain *c)
+{
+    const struct graph *g = c->graph;
+    uint32_t stage = 0;
+    for (uint32_t v = 0; v < g->problem->version_count; v++)
+        c->home[v] = POLICY_NONE;
+    for (uint32_t o = 0; o < c->turn; o++) {
+        const struct policy_operation *op = &g->problem->operations[o];
+        while (o >= c->stages[stage + 1].first_operation)
+            stage++;
+        c->stages[stage].forward_ns += op->nanoseconds;
+        for (uint32_t k = 0; k < op->write_count; k++)
+            c->home[g->problem->writes[op->first_write + k]] = stage;
+    }
+    for (uint32_t v = 0; v < g->problem->version_count; v++) {
+        uint32_t home = c->home[v];
+        if (home == POLICY_NONE || !may_go(g, c->turn, v))
+            continue;
+        uint32_t last = last_early_need(g, v, c->turn);
+        c->is_crossing[v] = last >= c->stages[home + 1].first_operation;
+        for (uint32_t k = home + 1; k < c->stage_count && last >= c->stages[k].first_operation; k++)
+            c->stages[k].input_bytes += g->problem->versions[v].bytes;
+        if (!c->is_crossing[v] && g->last_need[v] >= c->turn)
+            c->stages[home].tape_bytes += g->problem->versions[v].bytes;
+    }
+}
+
+/* Can what operation o needs be at hand while stage k is worked on backwards? */
+static bool serves(const struct chain *c, uint32_t o, uint32_t stage)
+{
+    const struct graph *g = c->graph;
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
+        uint32_t v = g->needs[k], home = c->home[v];
+        if (home == POLICY_NONE || home == stage || !may_go(g, c->turn, v))
+            continue;
+        if (!(c->is_crossing[v] && home < stage && last_early_need(g, v, c->turn) >= c->stages[stage].first_operation))
+            return false;
+    }
+    return true;
+}
+
+static bool assign_backward(struct chain *c)
+{
+    uint32_t stage = c->stage_count - 1;
+    for (uint32_t o = c->turn; o < c->graph->problem->operation_count; o++) {
+        while (!serves(c, o, stage)) {
+            if (stage == 0)
+                return false;
+            stage--;
+        }
+        c->back_stage[o] = stage;
+    }
+    return true;
+}
+
+/* change[i]: bytes by which what is there whatever is decided grows at operation i. */
+static void count_base(const struct chain *c, int64_t *change)
+{
+    const struct graph *g = c->graph;
+    uint32_t n = g->problem->operation_count;
+    for (uint32_t v = 0; v < g->problem->version_count; v++) {
+        const struct policy_version *version = &g->problem->versions[v];
+        uint32_t from = version->producer == POLICY_NONE ? 0 : version->producer;
+        uint32_t to = g->last_need[v] + 1 > version->droppable_from ? g->last_need[v] + 1 : version->droppable_from;
+        uint32_t replaced = graph_replaced_at(g, v);
+        if (may_go(g, c->turn, v))
+            continue;
+        to = to > n + 1 ? n + 1 : to;
+        to = g->replaced_by[v] != POLICY_NONE && replaced < to ? replaced : to;
+        change[from] += (int64_t)version->bytes;
+        change[to] -= (int64_t)version->bytes;
+    }
+}
+
+/* Droppable values that live and die within their stage, at operation o. */
+static void count_inner(const struct chain *c, int64_t *change)
+{
+    const struct graph *g = c->graph;
+    for (uint32_t v = 0; v < g->problem->version_count; v++) {
+        if (c->home[v] == POLICY_NONE || !may_go(g, c->turn, v) || c->is_crossing[v] || g->last_need[v] >= c->turn)
+            continue;
+        change[g->problem->versions[v].producer] += (int64_t)g->problem->versions[v].bytes;
+        change[g->last_need[v] + 1] -= (int64_t)g->problem->versions[v].bytes;
+    }
+}
+
+static bool measure(struct chain *c)
+{
+    const struct policy_problem *p = c->graph->problem;
+    size_t positions = (size_t)p->operation_count + 3;
+    int64_t *base = calloc(2 * positions, sizeof *base), *inner = base + positions;
+    if (!base)
+        return false;
+    count_base(c, base);
+    count_inner(c, inner);
+    uint32_t stage = 0;
+    int64_t now = (int64_t)p->fixed_bytes, inside = 0;
+    for (uint32_t o = 0; o < p->operation_count; o++) {
+        now += base[o];
+        inside += inner[o];
+        while (o < c->turn && o >= c->stages[stage + 1].first_operation)
+            stage++;
+        struct chain_stage *s = &c->stages[o < c->turn ? stage : c->back_stage[o]];
+        uint64_t extra = p->operations[o].workspace_bytes;
+        if (o < c->turn) {
+            extra += (uint64_t)inside;
+            s->inner_bytes = extra > s->inner_bytes ? extra : s->inner_bytes;
+            c->base_bytes = (uint64_t)now > c->base_bytes ? (uint64_t)now : c->base_bytes;
+        } else {
+            extra += (uint64_t)now;
+            s->back_bytes = extra > s->back_bytes ? extra : s->back_bytes;
+        }
+    }
+    free(base);
+    return true;
+}
+
+enum chain_result chain_find(struct chain *c, const struct graph *g, uint32_t turn, uint32_t most_stages)
+{
+    size_t versions = (size_t)g->problem->version_count + 1, operations = (size_t)g->problem->operation_count + 1;
+    *c = (struct chain){.graph = g, .turn = turn};
+    c->stages = calloc((size_t)turn + 3, sizeof *c->stages);
+    c->home = malloc(versions * sizeof *c->home);
+    c->is_crossing = calloc(versions, sizeof *c->is_crossing);
+    c->back_stage = calloc(operations, sizeof *c->back_stage);
+    enum chain_result result = CHAIN_NO_MEMORY;
+    if (c->stages && c->home && c->is_crossing && c->back_stage && cut_stages(c, most_stages)) {
+        place_versions(c);
+        result = c->stage_count >= FEWEST_STAGES && assign_backward(c) ? CHAIN_FOUND : CHAIN_NONE;
+        if (result == CHAIN_FOUND && !measure(c))
+            result = CHAIN_NO_MEMORY;
+    }
+    if (result != CHAIN_FOUND)
+        chain_release(c);
+    return result;
+}
+
+void chain_release(struct chain *c)
+{
+    free(c->stages);
+    free(c->home);
+    free(c->is_crossing);
+    free(c->back_stage);
+    *c = (struct chain){0};
+}
