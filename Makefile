@@ -57,6 +57,14 @@ $(BUILD)/gen/hooks_by_name.def: shim/driver.def
 	@sed -n 's/^FN(\(cu[A-Za-z0-9_]*\), [0-9]*, HOOK).*/\1/p' $< | LC_ALL=C sort | sed 's/.*/HOOKED(&)/' > $@
 $(BUILD)/obj/shim/doors.o: $(BUILD)/gen/hooks_by_name.def
 $(BUILD)/obj/shim/doors.o: CPPFLAGS += -I$(BUILD)
+# How many parameters each driver function has, for the test that calls all hooks.
+$(BUILD)/gen/driver_arity.def: $(CUDA_HOME)/include/cuda.h
+	@mkdir -p $(@D)
+	@echo '#include <cuda.h>' | $(CC) -E -P $(CPPFLAGS) -D__CUDA_API_VERSION_INTERNAL= -x c - | tr '\n' ' ' | tr ';' '\n' | \
+	    sed -n 's/^ *CUresult *\(cu[A-Za-z0-9_]*\) *(\(.*\)) *$$/\1(\2/p' | sort -u | awk -F'[(]' \
+	    '{ n = gsub(/,/, ",", $$2) + 1; if ($$2 == "void") n = 0; print "ARITY(" $$1 ", " n ")" }' > $@
+$(BUILD)/obj/tests/unit/test_hooks.o: $(BUILD)/gen/driver_arity.def
+$(BUILD)/obj/tests/unit/test_hooks.o: CPPFLAGS += -I$(BUILD)
 # Look-ups come before a sanitizer has set itself up: it makes some of its own.
 $(BUILD)/obj/shim/doors.o $(BUILD)/obj/shim/linker.o: SANITIZE =
 

@@ -36,10 +36,33 @@ static void note_incumbent(struct attempt_search *s, const struct forward_settin
     best->settings.weight = settings->weight ? best->weight : NULL;
 }
 
+/* Tidies and measures; true, and the items are taken over, if they are the best so far. */
+static bool take_if_better(struct attempt_search *s, struct item_list *items)
+{
+    struct simulation found;
+    s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS;
+    if (!tidy_plan(s->graph, s->request->cap, items) ||
+        simulate_plan(s->graph, items->items, items->count, s->request->cap, &found, NULL) != SIMULATION_DONE ||
+        found.added_nanoseconds >= s->best_ns) {
+        items_release(items);
+        return false;
+    }
+    items_release(&s->best);
+    s->best = *items;
+    s->best_ns = found.added_nanoseconds;
+    return true;
+}
+
+bool attempts_offer(struct attempt_search *s, struct item_list *items)
+{
+    bool is_better = take_if_better(s, items);
+    s->is_late |= effort_is_spent(s->request->effort);
+    return is_better;
+}
+
 bool attempts_try(struct attempt_search *s, struct forward_settings settings)
 {
     struct item_list items = {0};
-    struct simulation found;
     uint64_t replay_ns;
     bool has_plan = s->best_ns != UINT64_MAX;
     if (s->out_of_memory || (has_plan && (s->is_late || s->request->any_will_do)))
@@ -57,16 +80,8 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     s->is_late |= effort_is_spent(s->request->effort);
     if (result != FORWARD_DONE)
         return false;
-    s->request->effort->steps += (uint64_t)items.count * TIDY_STEPS;
-    if (!tidy_plan(s->graph, s->request->cap, &items) ||
-        simulate_plan(s->graph, items.items, items.count, s->request->cap, &found, NULL) != SIMULATION_DONE ||
-        found.added_nanoseconds >= s->best_ns) {
-        items_release(&items);
+    if (!take_if_better(s, &items))
         return false;
-    }
-    items_release(&s->best);
-    s->best = items;
-    s->best_ns = found.added_nanoseconds;
     note_incumbent(s, &settings);
     return true;
 }

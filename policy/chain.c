@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEWEST_STAGES = 3 };
+enum { FEWEST_STAGES = 4 };
 
 static bool may_go(const struct graph *g, uint32_t turn, uint32_t v)
 {
@@ -73,8 +73,8 @@ static bool cut_stages(struct chain *c, uint32_t most_stages)
     for (uint32_t p = 1; width && p < c->turn; p++)
         if (crossing[p] > 0 && crossing[p] <= width && starts_stage(g, c->turn, p) && ++seen % stride == 0)
             c->stages[kept++].first_operation = p;
-    c->stages[kept].first_operation = c->turn;
-    c->stage_count = kept;
+    c->stages[kept].first_operation = c->stages[kept + 1].first_operation = c->turn;
+    c->stage_count = kept + 1; /* the last stage runs nothing */
     free(crossing);
     return true;
 }
@@ -98,8 +98,9 @@ static void place_versions(struct chain *c)
         if (home == POLICY_NONE || !may_go(g, c->turn, v))
             continue;
         uint32_t last = last_early_need(g, v, c->turn);
-        c->is_crossing[v] = last >= c->stages[home + 1].first_operation;
-        for (uint32_t k = home + 1; k < c->stage_count && last >= c->stages[k].first_operation; k++)
+        bool is_last = home + 2 == c->stage_count && g->last_need[v] >= c->turn;
+        c->is_crossing[v] = is_last || last >= c->stages[home + 1].first_operation;
+        for (uint32_t k = home + 1; k < c->stage_count && (is_last || last >= c->stages[k].first_operation); k++)
             c->stages[k].input_bytes += g->problem->versions[v].bytes;
         if (!c->is_crossing[v] && g->last_need[v] >= c->turn)
             c->stages[home].tape_bytes += g->problem->versions[v].bytes;
@@ -114,7 +115,9 @@ static bool serves(const struct chain *c, uint32_t o, uint32_t stage)
         uint32_t v = g->needs[k], home = c->home[v];
         if (home == POLICY_NONE || home == stage || !may_go(g, c->turn, v))
             continue;
-        if (!(c->is_crossing[v] && home < stage && last_early_need(g, v, c->turn) >= c->stages[stage].first_operation))
+        bool is_last = stage + 1 == c->stage_count && home + 1 == stage;
+        if (!(c->is_crossing[v] && home < stage &&
+              (is_last || last_early_need(g, v, c->turn) >= c->stages[stage].first_operation)))
             return false;
     }
     return true;

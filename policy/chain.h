@@ -3,7 +3,8 @@
  * stages to store and which stages to keep with their tape; chain_write turns that into a plan.
  *
  * Stage k runs operations [first[k], first[k + 1]); first[stage_count] == turn. Its input is what crosses the
- * boundary before it; its tape is what it makes that only operations after the turn still need.
+ * boundary before it; its tape is what it makes that only operations after the turn still need. The last stage
+ * runs nothing: its input is what the stage before it makes for after the turn.
  *
  * Bytes: `base` counts what is there whatever is decided. */
 #pragma once

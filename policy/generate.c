@@ -78,6 +78,33 @@ void generate_random_chain(struct problem_builder *b, uint32_t steps, uint64_t s
     generate_steps(b, steps, NULL, seed);
 }
 
+void generate_revolve_chain(struct problem_builder *b, uint32_t steps, uint64_t bytes, uint64_t forward_ns)
+{
+    uint32_t *inputs = malloc(sizeof *inputs * ((size_t)steps + 1)), gradient = POLICY_NONE;
+    if (!inputs) {
+        b->has_failed = true;
+        return;
+    }
+    inputs[0] = builder_input(b, bytes);
+    if (!b->has_failed)
+        b->problem.versions[inputs[0]].droppable_from = POLICY_NONE;
+    for (uint32_t k = 1; k < steps; k++) {
+        builder_operation(b, forward_ns);
+        builder_read(b, inputs[k - 1]);
+        inputs[k] = builder_write(b, bytes);
+    }
+    for (uint32_t k = steps; k-- > 0;) {
+        uint32_t o = builder_operation(b, forward_ns);
+        builder_read(b, inputs[k]);
+        if (gradient != POLICY_NONE)
+            builder_read(b, gradient);
+        gradient = builder_write(b, 0);
+        if (!b->has_failed)
+            b->problem.operations[o].workspace_bytes = bytes;
+    }
+    free(inputs);
+}
+
 /* One parameter: the weight, its momentum, and its gradient once there. */
 struct parameter {
     uint32_t weight, momentum, gradient;

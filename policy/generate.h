@@ -8,6 +8,11 @@ void generate_chain(struct problem_builder *b, uint32_t steps, uint64_t bytes, u
 /* The same with random sizes and durations. */
 void generate_random_chain(struct problem_builder *b, uint32_t steps, uint64_t seed);
 
+/* The chain of Griewank and Walther's Revolve: the backward of step k reads the input of step k alone and takes
+ * one unit to run the step again within itself. The input is always there; s slots, the input's included, and
+ * the two ends of a running step make a cap of s + 2 units. */
+void generate_revolve_chain(struct problem_builder *b, uint32_t steps, uint64_t bytes, uint64_t forward_ns);
+
 /* A residual network as an autograd without a caching allocator runs it: per block convolution, BatchNorm,
  * ReLU, convolution, BatchNorm, addition, ReLU; backward in reverse; SGD with momentum at the end. */
 struct generate_resnet {

@@ -38,7 +38,8 @@ struct strategy {
 };
 
 extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio, strategy_checkpoints,
-    strategy_refine;
+    strategy_refine, strategy_chain, strategy_revolve, strategy_log,
+    strategy_exact;
 
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {
@@ -52,4 +53,6 @@ struct attempt_search {
 void attempts_begin(struct attempt_search *search, const struct graph *graph, const struct strategy_request *request);
 /* Tries one setting (cap, limits and swapping are filled in here); true when it became the best. */
 bool attempts_try(struct attempt_search *search, struct forward_settings settings);
+/* Takes a whole plan, which need not be legal yet if tidying makes it so; true when it became the best. */
+bool attempts_offer(struct attempt_search *search, struct item_list *items);
 enum strategy_result attempts_end(struct attempt_search *search, struct item_list *out);

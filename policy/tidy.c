@@ -195,8 +195,8 @@ static bool take_over(const struct graph *graph, uint64_t cap, struct item_list 
 {
     struct simulation before, after;
     bool is_better = simulate_plan(graph, next->items, next->count, cap, &after, NULL) == SIMULATION_DONE &&
-                     simulate_plan(graph, plan->items, plan->count, cap, &before, NULL) == SIMULATION_DONE &&
-                     after.added_nanoseconds <= before.added_nanoseconds;
+                     (simulate_plan(graph, plan->items, plan->count, cap, &before, NULL) != SIMULATION_DONE ||
+                      after.added_nanoseconds <= before.added_nanoseconds);
     if (is_better) {
         items_release(plan);
         *plan = *next;

@@ -110,7 +110,8 @@ static uint32_t slot_for(struct composer *c, const struct record_touch *touch)
                                                    .ends = ends,
                                                    .allocation = object->allocation,
                                                    .serial = object->serial,
-                                                   .is_small = object->is_small };
+                                                   .is_small = object->is_small,
+                                                   .is_foreign = object->is_foreign };
     if (!was_there && (object->is_pinned || object->is_foreign)) {
         c->script->slots[slot].kind = SLOT_FIXED;
     }
@@ -322,7 +323,7 @@ static uint64_t duration(const struct composer *c, uint32_t index)
     uint32_t record = c->first + index;
     float milliseconds = 0;
     if (!record_at(c, index)->is_timed ||
-        driver.cuEventElapsedTime_v2(&milliseconds, c->from->events[2 * record], c->from->events[2 * record + 1]) !=
+        driver.cuEventElapsedTime_v2(&milliseconds, c->from->events[2ul * record], c->from->events[2ul * record + 1]) !=
             CUDA_SUCCESS ||
         milliseconds <= 0) {
         return 1;

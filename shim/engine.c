@@ -5,8 +5,10 @@
 #include "shim/follow.h"
 #include "shim/hidden.h"
 #include "shim/iterate.h"
+#include "shim/judge.h"
 #include "shim/proof.h"
 #include "shim/proven.h"
+#include "shim/refuse.h"
 #include "shim/reside.h"
 #include "shim/say.h"
 #include "shim/stats.h"
@@ -30,8 +32,6 @@ static struct {
     bool is_pressed;            /* memory was short once: residency is managed */
     uint32_t lane;              /* stream number of the main lane; STREAMS_NONE: not known yet */
     uint64_t launches[STREAMS_MAX + 1]; /* by stream */
-    uint64_t submissions;
-    bool has_said_oom;
 } state = { .lane = STREAMS_NONE };
 
 static void turn_take(void)
@@ -104,64 +104,13 @@ bool engine_owns(CUdeviceptr address)
     return address >= begin && address < end;
 }
 
-/* ---- out of memory ---- */
-
-static const char *operation_name(const struct operation *operation)
-{
-    static const char *const directions[] = { "a copy to the device", "a copy to the host", "a copy on the device" };
-    if (operation->kind == OPERATION_LAUNCH) {
-        return operation->facts->name;
-    }
-    if (operation->kind == OPERATION_SET) {
-        return "a memset";
-    }
-    return directions[((const struct copy_arguments *)(const void *)operation->arguments)->direction];
-}
-
-static void say_out_of_memory(const char *what, uint64_t needed, uint64_t elsewhere)
-{
-    struct frames_counts frames = frames_count();
-    uint64_t charged = (uint64_t)frames.charged_frames * frames.frame_bytes;
-    uint64_t smallest = needed + elsewhere + charged + frames.frame_bytes - 1;
-    smallest -= smallest % frames.frame_bytes;
-    if (iterate_floor_bytes() > smallest) {
-        smallest = iterate_floor_bytes();
-    }
-    stats_out_of_memory();
-    if (!state.has_said_oom) {
-        say(SAY_ERROR, "out of memory: %s needs %llu bytes beside %llu that must stay, under a cap of %llu; the "
-            "smallest cap that would do for it is %llu bytes",
-            what, (unsigned long long)needed, (unsigned long long)(elsewhere + charged),
-            (unsigned long long)frames.cap_frames * frames.frame_bytes, (unsigned long long)smallest);
-        state.has_said_oom = true;
-    }
-}
-
-static CUresult refuse_operation(const struct operation *operation, const struct touches *touches)
-{
-    uint64_t needed = 0, frame = frames_count().frame_bytes, locked = reside_unmovable_bytes();
-    for (uint32_t i = 0; i < touches->count; i++) {
-        const struct allocation *allocation = space_get(touches->items[i].allocation);
-        const struct place *home = space_place(allocation->home);
-        uint64_t bytes = (uint64_t)home->page_count * frame;
-        needed += bytes;
-        locked -= home->is_resident && bytes <= locked ? bytes : 0;
-    }
-    say_out_of_memory(operation_name(operation), needed, locked);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 /* ---- allocations ---- */
 
 CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
     turn_take();
     CUresult result = CUDA_ERROR_NOT_INITIALIZED;
-    if (!open_engine()) {
-        turn_give();
-        return driver.cuMemAlloc_v2(out, bytes);
-    }
-    if (!is_our_device() || bytes == 0) {
+    if (!open_engine() || !is_our_device() || bytes == 0) {
         turn_give();
         return driver.cuMemAlloc_v2(out, bytes);
     }
@@ -170,14 +119,14 @@ CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
     uint64_t cap = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes;
     uint32_t number = stream == NULL ? default_stream() : streams_number(stream);
     uint32_t index = SPACE_NONE;
-    if (footprint + unmovable <= cap) {
+    if (bytes <= cap && footprint + unmovable <= cap) {
         index = space_allocate(bytes, number, &result);
         if (index == SPACE_NONE && space_is_small(bytes) && reside_make_room(1, number)) {
             index = space_allocate(bytes, number, &result);
         }
     }
     if (index == SPACE_NONE) {
-        say_out_of_memory("an allocation", bytes, unmovable);
+        refuse_memory("an allocation", bytes, unmovable);
         turn_give();
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -245,94 +194,6 @@ bool engine_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes)
     }
     turn_give();
     return index != SPACE_NONE;
-}
-
-/* ---- what an operation touches ---- */
-
-static bool has_bit(const uint64_t *words, uint32_t where)
-{
-    uint32_t word = where / 8;
-    return word >= 512 || (words[word / 64] >> (word % 64) & 1);
-}
-
-static void judge_launch(const struct function_facts *facts, const struct use *use, struct touch *touch)
-{
-    touch->is_stored |= facts->is_readable && has_bit(facts->stored_words, use->where);
-    touch->is_loaded |= !facts->is_readable || has_bit(facts->loaded_words, use->where);
-}
-
-static void judge_copy(const struct copy_arguments *copy, const struct use *use, struct allocation *allocation,
-                       struct touch *touch)
-{
-    touch->is_exact = true;
-    if (use->where == offsetof(struct copy_arguments, destination)) {
-        touch->is_stored = true;
-        touch->is_full_write = use->address == allocation->base && copy->bytes >= allocation->bytes;
-        touch->is_loaded |= !touch->is_full_write;
-    } else {
-        touch->is_loaded = true;
-        touch->is_full_write = false;
-    }
-}
-
-static void judge_set(const struct set_arguments *set, const struct use *use, struct allocation *allocation,
-                      struct touch *touch)
-{
-    uint64_t row = set->width * set->element_bytes;
-    bool is_one_run = set->height <= 1 || set->pitch == row;
-    touch->is_exact = touch->is_stored = true;
-    touch->is_full_write = use->address == allocation->base && is_one_run &&
-                           row * (set->height == 0 ? 1 : set->height) >= allocation->bytes;
-    touch->is_loaded = !touch->is_full_write;
-}
-
-static void find_touches(const struct operation *operation, struct touches *touches)
-{
-    touches->count = 0;
-    touches->is_overfull = false;
-    state.submissions++;
-    for (uint32_t i = 0; i < operation->use_count; i++) {
-        const struct use *use = &operation->uses[i];
-        uint32_t index = space_find(use->address);
-        touches->of_use[i] = SCRIPT_NONE;
-        if (index == SPACE_NONE) {
-            continue;
-        }
-        struct allocation *allocation = space_get(index);
-        if (allocation->stamp != state.submissions) {
-            if (touches->count == TOUCHES_MAX) {
-                touches->is_overfull = true;
-                continue;
-            }
-            allocation->stamp = state.submissions;
-            allocation->stamp_touch = touches->count;
-            touches->items[touches->count++] = (struct touch){ .allocation = index, .was_fresh = allocation->is_fresh };
-        }
-        struct touch *touch = &touches->items[allocation->stamp_touch];
-        touches->of_use[i] = allocation->stamp_touch;
-        if (operation->kind == OPERATION_LAUNCH) {
-            judge_launch(operation->facts, use, touch);
-        } else if (operation->kind == OPERATION_COPY) {
-            judge_copy((const void *)operation->arguments, use, allocation, touch);
-        } else {
-            judge_set((const void *)operation->arguments, use, allocation, touch);
-        }
-    }
-}
-
-static uint64_t full_signature(const struct operation *operation, const struct touches *touches)
-{
-    uint64_t hash = launch_signature(operation);
-    for (uint32_t i = 0; i < operation->use_count; i++) {
-        if (touches->of_use[i] != SCRIPT_NONE) {
-            const struct allocation *allocation = space_get(touches->items[touches->of_use[i]].allocation);
-            hash = (hash ^ allocation->bytes) * 0x9e3779b97f4a7c15ull;
-            hash = (hash ^ (operation->uses[i].address - allocation->base) ^ (uint64_t)operation->uses[i].where << 48) *
-                   0xd6e8feb86659fd93ull;
-            hash ^= hash >> 29;
-        }
-    }
-    return hash;
 }
 
 /* ---- submitting ---- */
@@ -473,7 +334,8 @@ static void mark_foreign(const struct touches *touches)
 static void leave_for_foreign(const struct touches *touches)
 {
     for (uint32_t i = 0; i < touches->count && follow_is_on(); i++) {
-        if (space_get(touches->items[i].allocation)->slot != SPACE_NONE) {
+        uint32_t slot = space_get(touches->items[i].allocation)->slot;
+        if (slot != SPACE_NONE && !follow_script()->slots[slot].is_foreign) {
             follow_leave();
             follow_install(NULL, false, false);
             iterate_left(default_stream());
@@ -513,7 +375,7 @@ static CUresult submit_opaque(struct operation *operation, uint32_t stream)
         }
         hidden_note(NULL, allocation, "a launch with unreadable arguments");
         if (!reside_content(allocation, stream, &result)) {
-            say_out_of_memory("a launch whose arguments cannot be read", space_live_bytes(), 0);
+            refuse_memory("a launch whose arguments cannot be read", space_live_bytes(), 0);
             return result;
         }
         streams_order(space_place(allocation->home)->last.streams, stream);
@@ -529,7 +391,7 @@ static CUresult submit_opaque(struct operation *operation, uint32_t stream)
 static CUresult submit(struct operation *operation, struct touches *touches)
 {
     uint32_t stream = streams_number(operation->stream);
-    find_touches(operation, touches);
+    judge_touches(operation, touches);
     if (operation->is_captured) {
         return submit_captured(operation, touches, stream);
     }
@@ -544,7 +406,7 @@ static CUresult submit(struct operation *operation, struct touches *touches)
     bool is_main = state.lane == STREAMS_NONE || stream == state.lane;
     uint64_t signature = 0;
     if (is_main) {
-        signature = full_signature(operation, touches);
+        signature = judge_signature(operation, touches);
         iterate_arrived(signature, operation->kind == OPERATION_LAUNCH ? operation->facts->name : NULL, stream);
     } else {
         leave_for_foreign(touches);
@@ -600,7 +462,7 @@ CUresult engine_pin(CUdeviceptr address, const char *reason)
             iterate_left(default_stream());
         }
         if (!reside_content(allocation, default_stream(), &result)) {
-            say_out_of_memory("memory that must stay", allocation->bytes, reside_unmovable_bytes());
+            refuse_memory("memory that must stay", allocation->bytes, reside_unmovable_bytes());
         } else {
             hidden_note(NULL, allocation, reason);
             allocation->is_foreign = true;
@@ -646,7 +508,7 @@ CUresult engine_charge(size_t bytes, const char *what)
             press(default_stream());
         }
         if (!reside_make_room(count, default_stream()) || !frames_charge(count)) {
-            say_out_of_memory(what, bytes, reside_unmovable_bytes());
+            refuse_memory(what, bytes, reside_unmovable_bytes());
             result = CUDA_ERROR_OUT_OF_MEMORY;
         }
     }

@@ -359,10 +359,25 @@ static void finish_iteration(uint32_t stream)
     iteration_ended(stream);
 }
 
+/* Record i of the recording is operation learn_base + i. It began between two operations, or an operation could not be
+ * run and so was not recorded: then it begins here. */
+static void align_recording(uint32_t stream)
+{
+    if (!learn_is_on() || learn_count() == state.position - state.learn_base) {
+        return;
+    }
+    if (learn_count() == 0) {
+        state.learn_base = state.position;
+    } else {
+        iterate_record(stream);
+    }
+}
+
 void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream)
 {
     state.position = period_position(state.period);
     stats_snapshot(state.position);
+    align_recording(stream);
     if (follow_is_complete()) {
         finish_iteration(stream);
     }

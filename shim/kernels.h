@@ -98,7 +98,7 @@ static inline struct kernels_shape kernels_shape(uint64_t bytes, uint32_t proces
     struct kernels_shape shape = {.is_strided = processors > KERNELS_FEW_PROCESSORS};
     if (shape.is_strided) {
         uint64_t most = (uint64_t)processors * 8; /* blocks of 256: a full multiprocessor */
-        uint64_t wanted = words / (256 * 8) + 1;
+        uint64_t wanted = words / (256ul * 8) + 1;
         shape.block = 256;
         shape.grid = (uint32_t)(wanted < most ? wanted : most);
     } else {

@@ -182,7 +182,7 @@ static bool begin_timing(uint32_t index, uint32_t stream)
         }
         state.event_count++;
     }
-    return driver.cuEventRecord(state.events[2 * index], streams_handle(stream)) == CUDA_SUCCESS;
+    return driver.cuEventRecord(state.events[2ul * index], streams_handle(stream)) == CUDA_SUCCESS;
 }
 
 uint32_t learn_before(const struct operation *operation, uint64_t signature, struct touches *touches, uint32_t stream)
@@ -228,7 +228,7 @@ void learn_after(uint32_t index, const struct touches *touches, uint32_t stream)
     }
     struct record *record = &state.records[index];
     if (record->is_timed) {
-        record->is_timed = driver.cuEventRecord(state.events[2 * index + 1], streams_handle(stream)) == CUDA_SUCCESS;
+        record->is_timed = driver.cuEventRecord(state.events[2ul * index + 1], streams_handle(stream)) == CUDA_SUCCESS;
     }
     for (uint32_t i = 0; i < touches->count; i++) {
         struct allocation *allocation = space_get(touches->items[i].allocation);

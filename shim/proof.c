@@ -8,11 +8,11 @@
 
 #include "shim/inside.h"
 
-#define LOG_ENTRIES 1024u       /* fingerprints in the device table before it goes to the host */
-#define PRINT_BYTES 16u
+#define LOG_ENTRIES 1024ul      /* fingerprints in the device table before it goes to the host */
+#define PRINT_BYTES 16ul
 #define MAX_LOG_CHUNKS (1u << 15)
-#define SCANS 128u
-#define SCAN_WORDS 16u          /* per scan: the count, and up to 15 pointers */
+#define SCANS 128ul
+#define SCAN_WORDS 16ull         /* per scan: the count, and up to 15 pointers */
 #define MAX_FOUND (1u << 16)
 #define MAX_EXPECTED (1u << 22)
 
@@ -110,7 +110,7 @@ static bool open_tables(uint32_t stream)
     state.scan_host = take_pinned(SCANS * SCAN_WORDS * 8);
     state.report = take_pinned(sizeof *state.report);
     state.count_host = take_pinned(64);
-    state.scan_bytes = take_pinned(256u << 10);
+    state.scan_bytes = take_pinned(256ul << 10);
     return state.log_table != 0 && state.scan_table != 0 && state.scratch != 0 && state.log_chunks != NULL &&
            state.found != NULL && state.is_expected != NULL && state.scan_host != NULL && state.report != NULL &&
            state.count_host != NULL && state.scan_bytes != NULL;

@@ -26,6 +26,7 @@ struct script_slot {
     uint32_t allocation;        /* GIVEN: index and serial of the allocation in the recording */
     uint64_t serial;
     bool is_small;
+    bool is_foreign;            /* others than the main lane touched it in the recording: nothing depends on that */
 };
 
 struct script_touch {

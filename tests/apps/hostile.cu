@@ -2,9 +2,9 @@
  * back by running their kernels again (hostile_buffers.h). The loss does not depend on them; each line of output says
  * whether the backward pass found them as the forward pass left them:
  *     iter I loss X [eval Y] atomics consistent clock consistent sum consistent pointer consistent
- * (with --digests 1, `digest I NAME H` lines on stderr) or `corrupt` in place of `consistent`. Every third iteration
- * ends with an evaluation pass (forward only, running statistics, another batch); every fifth has a batch three
- * quarters the size.
+ * with `corrupt` in place of `consistent` where it did not. --digests 1 adds lines `digest I NAME H` on stderr. Every
+ * third iteration ends with an evaluation pass (forward only, running statistics, another batch); every fifth has a
+ * batch three quarters the size.
  *
  * What forward keeps until its backward has run, as PyTorch does:
  *     per layer       the linear map's output (BatchNorm reads it), mean and 1/std of the batch, the ReLU's output

@@ -136,10 +136,13 @@ bool executor_help(void)
         fault_install();
         take_and_run(stream);
     }
-    /* The dispatcher may have gone to sleep because somebody else was at work. */
-    if (state.active_count > 0)
-        executor_notify();
     return may_run;
+}
+
+void executor_leave(void)
+{
+    if (!state.is_taken && state.active_count > 0)
+        executor_notify();
 }
 
 /* Nothing is to be done here: it is empty, another thread works, or something that the host will do is missing. */

@@ -14,6 +14,9 @@ void executor_notify(void);
  * running any. False: nothing was run (it is being run elsewhere, is not ready, or is a host function, which
  * belongs on the dispatcher's thread). The lock is let go meanwhile. */
 bool executor_help(void);
+/* Under queue_lock, after the last executor_help: what is left is the dispatcher's, who may have gone to sleep because
+ * somebody else was at work. */
+void executor_leave(void);
 
 /* A piece of work submitted to no queue is run here (implemented in run.c). On the dispatcher's thread. */
 CUresult work_run(struct work *work, uint64_t seed);

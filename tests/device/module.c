@@ -44,8 +44,8 @@ static bool choose_entry(const void *image, size_t known_bytes, struct fatbin_en
     return is_found;
 }
 
-/* The PTX of the image, NUL-terminated, to be freed. */
-static CUresult read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why)
+CUresult module_read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why,
+                          size_t why_bytes)
 {
     struct fatbin_entry entry;
     switch (image_kind(image, known_bytes)) {
@@ -56,17 +56,17 @@ static CUresult read_text(const void *image, size_t known_bytes, char **text, si
     case IMAGE_FATBIN:
     case IMAGE_WRAPPER:
         if (!choose_entry(image, known_bytes, &entry)) {
-            snprintf(why, WHY_BYTES, "the fatbin carries no PTX for compute capability %u.%u or below",
+            snprintf(why, why_bytes, "the fatbin carries no PTX for compute capability %u.%u or below",
                      settings()->capability / 10, settings()->capability % 10);
             return CUDA_ERROR_NO_BINARY_FOR_GPU;
         }
-        *text = fatbin_text(&entry, bytes, why, WHY_BYTES);
+        *text = fatbin_text(&entry, bytes, why, why_bytes);
         return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     case IMAGE_ELF:
-        snprintf(why, WHY_BYTES, "a cubin cannot run on the CPU device: only PTX can");
+        snprintf(why, why_bytes, "a cubin cannot run on the CPU device: only PTX can");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     default:
-        snprintf(why, WHY_BYTES, "the image is neither PTX nor a fatbin");
+        snprintf(why, why_bytes, "the image is neither PTX nor a fatbin");
         return CUDA_ERROR_INVALID_IMAGE;
     }
 }
@@ -153,7 +153,7 @@ CUresult module_load(const void *image, size_t known_bytes, struct context *cont
     size_t bytes;
     if (image == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = read_text(image, known_bytes, &text, &bytes, why);
+    CUresult result = module_read_text(image, known_bytes, &text, &bytes, why, sizeof why);
     if (result != CUDA_SUCCESS) {
         explain(log, why);
         return result;

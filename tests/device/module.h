@@ -36,6 +36,12 @@ struct load_log {
     size_t bytes;
 };
 
+/* The PTX of an image (text, a fatbin or a wrapper of one), NUL-terminated, to be freed; else the reason in `why`. */
+CUresult module_read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why,
+                          size_t why_bytes);
+/* A whole file, followed by a NUL, to be freed; NULL if it cannot be read. */
+char *module_read_file(const char *path, size_t *bytes);
+
 /* From PTX text, a fatbin (the newest PTX not above the device's capability) or a wrapper of one. */
 CUresult module_load(const void *image, size_t known_bytes, struct context *context, const struct load_log *log,
                      struct module **out);

@@ -55,8 +55,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
     return load(out, image, SIZE_MAX, 0, NULL, NULL);
 }
 
-/* The whole file, followed by a NUL; NULL if it cannot be read. */
-static char *read_file(const char *path, size_t *bytes)
+char *module_read_file(const char *path, size_t *bytes)
 {
     FILE *file = fopen(path, "rbe");
     if (file == NULL)
@@ -83,7 +82,7 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
     size_t bytes;
     if (path == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    char *image = read_file(path, &bytes);
+    char *image = module_read_file(path, &bytes);
     if (image == NULL)
         return CUDA_ERROR_FILE_NOT_FOUND;
     CUresult result = load(out, image, bytes, 0, NULL, NULL);
@@ -213,7 +212,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *o
     size_t bytes;
     if (path == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    char *image = read_file(path, &bytes);
+    char *image = module_read_file(path, &bytes);
     if (image == NULL)
         return CUDA_ERROR_FILE_NOT_FOUND;
     CUresult result = load_library(out, image, bytes, count, options, values);

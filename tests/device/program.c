@@ -3,11 +3,13 @@
 #include "tests/device/program.h"
 #include "tests/device/ptx.h"
 #include "tests/device/ptx_compile.h"
+#include "tests/device/ptx_heap.h"
 #include "tests/device/ptx_print.h"
 #include "tests/device/ptx_schedule.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +200,15 @@ static void find_kernel(struct entry *entry, void *handle)
         atomic_store_explicit(&entry->kernel, kernel, memory_order_release);
 }
 
+static void put_first(struct ptx_text *text, const char *data, size_t bytes)
+{
+    struct ptx_text whole = { 0 };
+    text_append(&whole, data, bytes);
+    text_append(&whole, text->data, text->used);
+    text_release(text);
+    *text = whole;
+}
+
 /* Compiles entries [first, end) that are not yet, as one file. */
 static bool compile_entries(struct program *program, size_t first, size_t end, bool *was_compiled, char *why, size_t why_bytes)
 {
@@ -209,6 +220,8 @@ static bool compile_entries(struct program *program, size_t first, size_t end, b
         text_release(&text);
         return true;
     }
+    if (strstr(text.data, "ptx_matrix_"))
+        put_first(&text, ptx_matrix_head, (size_t)(ptx_matrix_head_end - ptx_matrix_head));
     void *handle = ptx_compile(text.data, text.used, was_compiled, why, why_bytes);
     text_release(&text);
     if (!handle)
@@ -274,6 +287,11 @@ static uint64_t read_clock(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void relax(void)
+{
+    sched_yield();
+}
+
 #define PROCESSORS 64u
 
 static uint32_t processor(void)
@@ -308,7 +326,8 @@ static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel
 {
     size_t threads = block->stride, waits = kernel->sync_count ? threads : 0;
     size_t sizes[] = { padded(shared_bytes), padded(waits * 8), padded(waits * 4), padded(waits * 4), padded(waits * 4),
-                       padded(waits * kernel->slot_bytes), padded(waits * 2), padded(threads * kernel->local_bytes) };
+                       padded(waits * kernel->slot_bytes), padded(waits * 2), padded(threads * kernel->local_bytes),
+                       padded(waits * 4 * kernel->exchange_words) };
     uint8_t *parts[sizeof sizes / sizeof *sizes];
     size_t total = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -327,6 +346,7 @@ static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel
     block->at = (uint16_t *)parts[6];
     block->local = parts[7];
     block->local_bytes = sizes[7];
+    block->exchange_words = (uint32_t *)parts[8];
 }
 
 void program_run_block(struct program *program, size_t entry, const struct program_grid *grid, uint64_t index,
@@ -344,6 +364,7 @@ void program_run_block(struct program *program, size_t entry, const struct progr
         .threads = threads, .stride = (threads + 31) & ~31u, .smid = processor(), .nsmid = PROCESSORS,
         .dynamic_shared = grid->dynamic_shared_bytes, .total_shared = (uint32_t)shared_bytes,
         .params = grid->params, .globals = program->addresses, .fault = fault, .clock = read_clock, .print = ptx_print,
+        .relax = relax, .allocate = ptx_heap_take, .release = ptx_heap_give, .grid_barrier = (uint64_t)(uintptr_t)grid->barrier,
         .failed_assert = failed_assert, .worker = worker,
     };
     place_block(&block, kernel, shared_bytes, worker);

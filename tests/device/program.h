@@ -51,6 +51,8 @@ struct program_grid {
     const void *params;                   /* param_bytes long, already copied */
     uint64_t seed;                        /* 0: natural order of threads; else adversarial order of warps/threads between barriers */
     bool is_cooperative;
+    void *barrier;                        /* cooperative: 64 bytes of zeros, shared by the grid's blocks, which then must all
+                                             be run at the same time, each on a thread of its own; else NULL */
     void *workspace;                      /* cooperative: two 32-bit words, the grid's barrier; %envreg1 is the high
                                            * half of this address, %envreg2 the low half */
 };

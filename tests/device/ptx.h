@@ -97,7 +97,7 @@ struct ptx_operand {
     struct ptx_operand *elements;
 };
 
-#define PTX_MODIFIERS 10
+#define PTX_MODIFIERS 16
 #define PTX_NO_REG UINT32_MAX
 #define PTX_NO_LABEL UINT32_MAX
 

@@ -12,3 +12,5 @@ void *ptx_compile(const char *text, size_t bytes, bool *was_compiled, char *why,
 
 /* The head of every emitted file. */
 extern const char ptx_head[], ptx_head_end[];
+/* To be put before what uses matrix operations. */
+extern const char ptx_matrix_head[], ptx_matrix_head_end[];

@@ -323,7 +323,8 @@ static void declare_slots(struct emit *e, const uint8_t *used)
     }
     emit_c(e, "uint16_t *const restrict at = B->at;\nuint32_t *const restrict xa = (uint32_t *)B->exchange_a;\n"
               "uint64_t *const restrict xw = B->exchange_a;\nuint32_t *const restrict xb = B->exchange_b;\n"
-              "uint32_t *const restrict xc = B->exchange_c;\nuint32_t *const restrict xm = B->exchange_mask;\n");
+              "uint32_t *const restrict xc = B->exchange_c;\nuint32_t *const restrict xm = B->exchange_mask;\n"
+              "uint32_t *const restrict xx = B->exchange_words;\n");
 }
 
 /* Regions [from, to) as one function; more than one where they share too much code. */
@@ -421,8 +422,8 @@ static void emit_regions(struct emit *e)
     emit_c(e, "static ptx_region *const k%u_regions[] = {", number);
     for (uint32_t region = 0; region < regions; region++)
         emit_c(e, " k%u_r%u,", number, together ? 0 : region);
-    emit_c(e, " };\nconst struct ptx_kernel ptx_kernel_%u = { %u, %u, %u, k%u_regions, k%u_syncs };\n", number, e->flow->sync_count,
-           slot_bytes, (uint32_t)e->layout->local_bytes, number, number);
+    emit_c(e, " };\nconst struct ptx_kernel ptx_kernel_%u = { %u, %u, %u, %u, k%u_regions, k%u_syncs };\n", number,
+           e->flow->sync_count, slot_bytes, (uint32_t)e->layout->local_bytes, e->exchange_words, number, number);
 }
 
 /* ---- the entry ---- */

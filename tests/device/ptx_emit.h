@@ -19,6 +19,7 @@ struct emit {
     const uint32_t *slots;                /* register -> byte offset, UINT32_MAX without */
     const uint8_t *changed;               /* registers that the region writes */
     const struct ptx_shape *shapes;       /* of the entry's registers; NULL in other functions */
+    uint32_t exchange_words;              /* most that a sync has */
     bool failed;
     char *why;
     size_t why_bytes;

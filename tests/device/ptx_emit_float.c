@@ -109,8 +109,25 @@ static bool is_number_float(enum ptx_type type)
     return ptx_type_is_float(type) || is_small_float(type);
 }
 
+/* Two 16-bit integers side by side. */
+static bool emit_int_pair(struct emit *e)
+{
+    bool is_signed = emit_take(e, "s16x2");
+    if (!is_signed && !emit_take(e, "u16x2"))
+        return false;
+    bool relu = emit_take(e, "relu");
+    if (strcmp(e->insn->opcode, "sub") == 0 || (relu && !is_signed))
+        emit_refuse(e, "this form");
+    const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", e->insn->opcode, is_signed ? "s16x2" : "u16x2", emit_in(e, 1, PTX_B32),
+                                    emit_in(e, 2, PTX_B32));
+    emit_out(e, PTX_B32, relu ? "ptx_max_s16x2(%s, 0)" : "%s", value);
+    return true;
+}
+
 void emit_add(struct emit *e)
 {
+    if (emit_int_pair(e))
+        return;
     enum ptx_type type = take_number(e);
     bool is_add = strcmp(e->insn->opcode, "add") == 0;
     if (is_number_float(type))
@@ -261,6 +278,8 @@ void emit_neg(struct emit *e)
 
 void emit_minmax(struct emit *e)
 {
+    if (emit_int_pair(e))
+        return;
     enum ptx_type type = take_number(e);
     if (!is_number_float(type)) {
         emit_int_minmax(e, type);
@@ -297,106 +316,4 @@ void emit_testp(struct emit *e)
         emit_refuse(e, "type or test");
     else
         emit_out(e, PTX_PRED, "ptx_testp_%s_%s(%s)", tests[test], type == PTX_F32 ? "f32" : "f64", emit_in(e, 1, type));
-}
-
-/* ---- comparison and selection ---- */
-
-static const char *const comparisons[] = {
-    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", NULL
-};
-
-/* An unordered comparison is the negation of the ordered one of the opposite sense. */
-static const char *const comparison_signs[] = {
-    "==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=", NULL, "!=", NULL, NULL, NULL, NULL, NULL, NULL
-};
-static const char *const opposite_signs[] = { [12] = ">=", [13] = ">", [14] = "<=", [15] = "<" };
-
-static const char *small_value(struct emit *e, enum ptx_type type, const char *bits)
-{
-    return emit_format(e, type == PTX_F16 ? "ptx_half_value(%s)" : "ptx_bf16_value(%s)", bits);
-}
-
-/* a CMP b as a C condition, for the operands at 1 and 2. */
-static const char *comparison(struct emit *e, enum ptx_type *type)
-{
-    int order = emit_take_of(e, comparisons);
-    *type = emit_take_type(e);
-    struct float_mode mode = { .ftz = emit_take(e, "ftz") };
-    if (order < 0 || *type == PTX_NONE || *type == PTX_PRED || is_pair(*type)) {
-        emit_refuse(e, "comparison or type");
-        return "0";
-    }
-    const char *a = float_in(e, 1, *type, mode), *b = float_in(e, 2, *type, mode);
-    if (is_small_float(*type)) {
-        a = small_value(e, *type, a);
-        b = small_value(e, *type, b);
-    }
-    if (strcmp(comparisons[order], "ne") == 0 && (is_small_float(*type) || ptx_type_is_float(*type)))
-        return emit_format(e, "(%s < %s || %s > %s)", a, b, a, b);
-    switch (order) {
-    case 10: return emit_format(e, "(!(%s < %s) && !(%s > %s))", a, b, a, b);
-    case 16: return emit_format(e, "(%s == %s && %s == %s)", a, a, b, b);
-    case 17: return emit_format(e, "(%s != %s || %s != %s)", a, a, b, b);
-    case 12: case 13: case 14: case 15: return emit_format(e, "(!(%s %s %s))", a, opposite_signs[order], b);
-    default: return emit_format(e, "(%s %s %s)", a, comparison_signs[order], b);
-    }
-}
-
-/* The condition joined with the predicate operand, if there is one. */
-static const char *joined(struct emit *e, const char *condition, int join)
-{
-    static const char signs[] = "&|^";
-    return join < 0 ? condition : emit_format(e, "(%s %c %s)", condition, signs[join], emit_in(e, 3, PTX_PRED));
-}
-
-static const char *const joins[] = { "and", "or", "xor", NULL };
-
-void emit_setp(struct emit *e)
-{
-    enum ptx_type type;
-    int join = emit_take_of(e, joins);
-    const char *condition = comparison(e, &type);
-    if (!emit_expect_operands(e, join < 0 ? 3 : 4, join < 0 ? 3 : 4))
-        return;
-    const struct ptx_operand *result = &e->insn->operands[0];
-    if (result->kind != PTX_OP_PAIR) {
-        emit_out(e, PTX_PRED, "%s", joined(e, condition, join));
-        return;
-    }
-    emit_c(e, "{ _Bool c_ = %s, d_ = %s;\n", joined(e, condition, join), joined(e, emit_format(e, "!%s", condition), join));
-    emit_set(e, &result->elements[0], PTX_PRED, "c_");
-    emit_set(e, &result->elements[1], PTX_PRED, "d_");
-    emit_c(e, "}\n");
-}
-
-/* set.CMP.TYPE.SOURCE: all ones, or 1.0, where true */
-void emit_compare_set(struct emit *e)
-{
-    enum ptx_type type;
-    int join = emit_take_of(e, joins);
-    enum ptx_type result = emit_take_type(e);
-    const char *condition = joined(e, comparison(e, &type), join);
-    if (result == PTX_F32)
-        emit_out(e, result, "%s ? 1.0f : 0.0f", condition);
-    else if (result == PTX_U32 || result == PTX_S32)
-        emit_out(e, result, "%s ? -1 : 0", condition);
-    else
-        emit_refuse(e, "type");
-}
-
-void emit_selp(struct emit *e)
-{
-    enum ptx_type type = emit_take_type(e);
-    if (type == PTX_NONE || type == PTX_PRED)
-        emit_refuse(e, "type");
-    emit_out(e, type, "%s ? %s : %s", emit_in(e, 3, PTX_PRED), emit_in(e, 1, type), emit_in(e, 2, type));
-}
-
-void emit_slct(struct emit *e)
-{
-    enum ptx_type type = emit_take_type(e), by = emit_take_type(e);
-    struct float_mode mode = { .ftz = emit_take(e, "ftz") };
-    if (by != PTX_S32 && by != PTX_F32)
-        emit_refuse(e, "type");
-    emit_out(e, type, "%s >= 0 ? %s : %s", float_in(e, 3, by, mode), emit_in(e, 1, type), emit_in(e, 2, type));
 }

@@ -126,6 +126,14 @@ static bool emit_known_call(struct emit *e, const struct call *call)
             emit_c(e, "%s;\n", count);
         return true;
     }
+    if (strcmp(name, "malloc") == 0 && call->results && call->results->count == 1) {
+        emit_c(e, "STORE(uint64_t, %s, (uint64_t)B->allocate(%s));\n", argument(e, &call->results->elements[0]), parameter(e, a, 0, "uint64_t"));
+        return true;
+    }
+    if (strcmp(name, "free") == 0) {
+        emit_c(e, "B->release((void *)%s);\n", parameter(e, a, 0, "uint64_t"));
+        return true;
+    }
     if (strcmp(name, "__assertfail") == 0 || strcmp(name, "__assert_fail") == 0) {
         emit_c(e, "B->failed_assert(B, (const char *)%s, (const char *)%s, %s, (const char *)%s);\n", parameter(e, a, 0, "uint64_t"),
                parameter(e, a, 1, "uint64_t"), parameter(e, a, 2, "uint32_t"), parameter(e, a, 3, "uint64_t"));

@@ -340,6 +340,18 @@ void emit_dp4a(struct emit *e)
              a == PTX_S32, b == PTX_S32);
 }
 
+/* Byte by byte; with .add the sum of all four. */
+void emit_vabsdiff4(struct emit *e)
+{
+    bool saturates = emit_take(e, "sat"), adds = emit_take(e, "add");
+    enum ptx_type result = take_integer(e), a = take_integer(e), b = take_integer(e);
+    if (saturates || (a != PTX_U32 && a != PTX_S32) || (b != PTX_U32 && b != PTX_S32) || !emit_expect_operands(e, 4, 4))
+        emit_refuse(e, "this form");
+    else
+        emit_out(e, result, "ptx_vabsdiff4(%s, %s, %s, %d, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
+                 adds ? emit_in(e, 3, PTX_B32) : "0", a == PTX_S32, b == PTX_S32, adds);
+}
+
 void emit_dp2a(struct emit *e)
 {
     bool is_high = emit_take(e, "hi");

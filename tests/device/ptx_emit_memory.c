@@ -67,6 +67,8 @@ void emit_ld(struct emit *e)
     struct access a;
     if (!read_access(e, &a, 1))
         return;
+    if (a.is_strong && (a.space == PTX_GENERIC || a.space == PTX_GLOBAL))
+        emit_c(e, "ptx_relax(B);\n");
     emit_c(e, "{ const uint8_t *const a_ = (const uint8_t *)%s;\n", a.address);
     const struct ptx_operand *result = &e->insn->operands[0];
     /* All are read before any is written: the address may be in one of the results. a_ sees to that. */
@@ -90,6 +92,26 @@ void emit_st(struct emit *e)
         emit_c(e, "STORE%s(%s, a_ + %u, %s);\n", a.is_strong ? "_VOLATILE" : "", ptx_type_c(a.type), i * bytes,
                emit_value(e, element(e, &e->insn->operands[1], &a, i), a.type));
     emit_c(e, "}\n");
+}
+
+/* cp.async.ca.shared.global [to], [from], bytes{, valid}; the groups that are waited for are always complete. */
+void emit_cp(struct emit *e)
+{
+    static const char *const waits[] = { "commit_group", "wait_group", "wait_all", NULL };
+    if (!emit_take(e, "async") || emit_take_of(e, waits) >= 0)
+        return;
+    take_hints(e);
+    uint64_t bytes;
+    if ((!emit_take(e, "shared") && !emit_take(e, "shared::cta")) || !emit_take(e, "global") || !emit_expect_operands(e, 3, 5) ||
+        !emit_constant(&e->insn->operands[2], &bytes) || (bytes != 4 && bytes != 8 && bytes != 16)) {
+        emit_refuse(e, "this form");
+        return;
+    }
+    take_hints(e);
+    bool has_valid = e->insn->operand_count > 3 && !ptx_insn_has_modifier(e->insn, "L2::cache_hint");
+    emit_c(e, "ptx_copy(%s, (const uint8_t *)%s, %u, %s);\n", emit_address(e, &e->insn->operands[0], PTX_SHARED),
+           emit_address(e, &e->insn->operands[1], PTX_GLOBAL), (uint32_t)bytes,
+           has_valid || e->insn->operand_count == 5 ? emit_in(e, 3, PTX_U32) : "16");
 }
 
 /* ---- atomics ---- */

@@ -1,19 +1,7 @@
 /* Points where a thread waits: what it leaves behind there, and the tables that the scheduler reads. */
-#include "tests/device/ptx_emit.h"
-#include "tests/device/ptx_run.h"
+#include "tests/device/ptx_emit_sync.h"
 
 #include <string.h>
-
-/* A sync as read from its instruction. Operands that are constant stand in the table; others are exchanged. */
-struct sync {
-    enum ptx_sync_kind kind;
-    enum ptx_reduction reduction;
-    const char *run;                      /* C of the body of the operation, or NULL */
-    const struct ptx_operand *mask, *barrier, *count;
-    const char *a, *b, *c;                /* values for exchange_a (already its C), exchange_b, exchange_c */
-    bool a_is_wide;
-    const struct ptx_operand *result, *predicate;
-};
 
 static const struct ptx_operand full_mask = { .kind = PTX_OP_INT, .bits = 0xffffffffu };
 
@@ -189,6 +177,7 @@ static void read_sync(struct emit *e, struct sync *s)
 {
     static const struct { const char *name; void (*read)(struct emit *, struct sync *); } readers[] = {
         { "shfl", read_shfl }, { "vote", read_vote }, { "match", read_match }, { "redux", read_redux },
+        { "mma", read_matrix_product }, { "wmma", read_wmma }, { "ldmatrix", read_matrix_move }, { "stmatrix", read_matrix_move },
         { "activemask", read_activemask }, { "elect", read_elect }, { "bar", read_barrier }, { "barrier", read_barrier },
     };
     *s = (struct sync){ .kind = PTX_SYNC_WARP };
@@ -225,6 +214,8 @@ void emit_suspend(struct emit *e)
         emit_c(e, "xb[k] = %s;\n", s.b);
     if (s.c)
         emit_c(e, "xc[k] = %s;\n", s.c);
+    for (uint32_t i = 0; i < s.word_count; i++)
+        emit_c(e, "xx[%u * (uint64_t)B->stride + k] = %s;\n", i, s.words[i]);
     if (s.mask && !emit_constant(s.mask, &constant))
         emit_c(e, "xm[k] = %s;\n", emit_value(e, s.mask, PTX_B32));
     const uint64_t *live = e->flow->blocks[block->resume].live_in;
@@ -259,6 +250,7 @@ void emit_syncs(struct emit *e)
         e->insn = &e->function->insns[block->end - 1];
         e->used_modifiers = 0;
         read_sync(e, &syncs[i]);
+        e->exchange_words = syncs[i].word_count > e->exchange_words ? syncs[i].word_count : e->exchange_words;
         if (syncs[i].run)
             emit_c(e, "static void k%u_s%u(struct ptx_block *B, uint32_t first, uint32_t lanes)\n{ (void)B; (void)first; (void)lanes; %s }\n",
                    e->entry->number, i, syncs[i].run);

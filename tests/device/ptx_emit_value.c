@@ -329,7 +329,7 @@ static const struct { const char *name, *c; } specials[] = {
     { "%clock", "B->clock()" }, { "%clock64", "B->clock()" }, { "%clock_hi", "(B->clock() >> 32)" },
     { "%globaltimer", "B->clock()" }, { "%globaltimer_lo", "(uint32_t)B->clock()" }, { "%globaltimer_hi", "(B->clock() >> 32)" },
     { "%dynamic_smem_size", "B->dynamic_shared" }, { "%total_smem_size", "B->total_shared" }, { "%aggr_smem_size", "B->total_shared" },
-    { "WARP_SZ", "32" },
+    { "WARP_SZ", "32" }, { "%envreg1", "(B->grid_barrier >> 32)" }, { "%envreg2", "B->grid_barrier" },
     { "%is_explicit_cluster", "0" }, { "%cluster_ctarank", "0" }, { "%cluster_nctarank", "1" },
     { "%cluster_ctaid.x", "0" }, { "%cluster_ctaid.y", "0" }, { "%cluster_ctaid.z", "0" },
     { "%cluster_nctaid.x", "1" }, { "%cluster_nctaid.y", "1" }, { "%cluster_nctaid.z", "1" },

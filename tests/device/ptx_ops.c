@@ -26,15 +26,22 @@ const struct ptx_op *ptx_op_named(const char *name)
     return NULL;
 }
 
-/* bar and barrier write only where they reduce: their first operand is then the result. */
+static bool has_modifier(const struct ptx_insn *insn, const char *modifier)
+{
+    for (uint32_t i = 0; i < insn->modifier_count; i++)
+        if (strcmp(insn->modifiers[i], modifier) == 0)
+            return true;
+    return false;
+}
+
+/* bar and barrier write only where they reduce: their first operand is then the result. wmma.store only reads. */
 uint32_t ptx_insn_outputs(const struct ptx_insn *insn)
 {
-    if (insn->opcode[0] != 'b' || insn->opcode[1] != 'a' || insn->op->flow != PTX_FLOW_SYNC)
+    if (insn->op->flow != PTX_FLOW_SYNC)
         return insn->op->outputs;
-    for (uint32_t i = 0; i < insn->modifier_count; i++)
-        if (strcmp(insn->modifiers[i], "red") == 0)
-            return 1;
-    return 0;
+    if (insn->opcode[0] == 'b')
+        return has_modifier(insn, "red");
+    return insn->opcode[0] == 'w' && has_modifier(insn, "store") ? 0 : insn->op->outputs;
 }
 
 bool ptx_insn_is_sync(const struct ptx_insn *insn)

@@ -469,6 +469,28 @@ F uint32_t ptx_dp4a(uint32_t a, uint32_t b, uint32_t c, _Bool sa, _Bool sb)
     }
     return c;
 }
+#define PAIR16(name, T, expression) \
+F uint32_t ptx_##name(uint32_t a, uint32_t b) \
+{ \
+    uint32_t r = 0; \
+    for (int i = 0; i < 32; i += 16) { T x = (T)(a >> i), y = (T)(b >> i); r |= (uint32_t)(uint16_t)(expression) << i; } \
+    return r; \
+}
+PAIR16(add_u16x2, uint16_t, x + y) PAIR16(add_s16x2, int16_t, x + y)
+PAIR16(min_u16x2, uint16_t, x < y ? x : y) PAIR16(min_s16x2, int16_t, x < y ? x : y)
+PAIR16(max_u16x2, uint16_t, x > y ? x : y) PAIR16(max_s16x2, int16_t, x > y ? x : y)
+F uint32_t ptx_vabsdiff4(uint32_t a, uint32_t b, uint32_t c, _Bool sa, _Bool sb, _Bool adds)
+{
+    uint32_t bytes = 0;
+    for (int i = 0; i < 32; i += 8) {
+        int32_t x = (int32_t)(a >> i & 0xff), y = (int32_t)(b >> i & 0xff);
+        int32_t d = (sa ? (int8_t)x : x) - (sb ? (int8_t)y : y);
+        uint32_t magnitude = (uint32_t)(d < 0 ? -d : d);
+        c += magnitude;
+        bytes |= (magnitude & 0xff) << i;
+    }
+    return adds ? c : bytes;
+}
 F uint32_t ptx_dp2a(uint32_t a, uint32_t b, uint32_t c, _Bool sa, _Bool sb, _Bool high)
 {
     for (int i = 0; i < 2; i++) {
@@ -477,6 +499,17 @@ F uint32_t ptx_dp2a(uint32_t a, uint32_t b, uint32_t c, _Bool sa, _Bool sb, _Boo
     }
     return c;
 }
+
+/* Asynchronous copies are done at once: nobody may look before they are waited for. The rest is filled with zeros. */
+F void ptx_copy(uint8_t *to, const uint8_t *from, uint32_t bytes, uint32_t valid)
+{
+    valid = valid < bytes ? valid : bytes;
+    for (uint32_t i = 0; i < bytes; i++)
+        to[i] = i < valid ? from[i] : 0;
+}
+
+/* A load that others write to may stand in a loop which waits for them. */
+F void ptx_relax(struct ptx_block *B) { if ((++B->strong_loads & 63) == 0) B->relax(); }
 
 /* ---- atomics: between blocks of all worker threads; a block's shared memory belongs to one thread ---- */
 #define ATOM(name, T, next) \

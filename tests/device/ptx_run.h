@@ -15,6 +15,8 @@
 struct ptx_block {
     uint32_t ntid[3], ctaid[3], nctaid[3];
     uint32_t threads, stride;         /* stride: threads rounded up to whole warps */
+    uint32_t strong_loads;
+    uint64_t grid_barrier;            /* address of the cooperative grid's barrier, or 0 */
     uint32_t smid, nsmid, dynamic_shared, total_shared;
     uint64_t gridid, local_bytes;     /* local_bytes: of all threads */
     const uint8_t *params;
@@ -22,9 +24,13 @@ struct ptx_block {
     uint16_t *at;
     uint64_t *exchange_a;             /* 32-bit operands use it as an array of uint32_t */
     uint32_t *exchange_b, *exchange_c, *exchange_mask;
+    uint32_t *exchange_words;         /* word j of thread t at j * stride + t */
     void *const *globals;             /* addresses of the module's variables */
     void (*fault)(struct ptx_block *block, int code, const char *what) __attribute__((noreturn));
     uint64_t (*clock)(void);
+    void (*relax)(void);              /* lets another thread of the machine run */
+    void *(*allocate)(uint64_t bytes);
+    void (*release)(void *memory);
     int (*print)(const char *format, const void *arguments);
     void (*failed_assert)(struct ptx_block *block, const char *message, const char *file, uint32_t line, const char *function)
         __attribute__((noreturn));
@@ -57,7 +63,7 @@ typedef void ptx_region(struct ptx_block *block, uint32_t first, uint32_t end, u
 
 struct ptx_kernel {
     uint32_t sync_count;
-    uint32_t slot_bytes, local_bytes; /* per thread */
+    uint32_t slot_bytes, local_bytes, exchange_words;   /* per thread */
     ptx_region *const *regions;       /* sync_count + 1 */
     const struct ptx_sync *syncs;
 };

@@ -198,6 +198,7 @@ void stream_wait(struct stream *stream)
     uint64_t target = stream->submitted;
     while (stream->completed < target && executor_help())
         continue;
+    executor_leave();
     wait_for_completed(stream, target);
 }
 
@@ -315,6 +316,7 @@ void fence_wait(struct fence *fence)
     queue_lock();
     while (!fence_is_passed(fence) && executor_help())
         continue;
+    executor_leave();
     if (fence_is_passed(fence)) {
         queue_unlock();
         return;

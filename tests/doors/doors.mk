@@ -60,3 +60,12 @@ $(DOORS)/runtime: tests/doors/runtime.cu build/device/libcudart.so.13
 
 doors: $(addprefix $(DOORS)/,libreprise_idle.so libreprise_idle_O0.so driver/libcuda.so.1 \
     driver_calls_back/libcuda.so.1 program direct libother.so libother_dlsym.so libneighbour.so libchain.so runtime) ## build the door tests
+
+# What `make bench` measures with.
+$(DOORS)/null/libcuda.so.1: tests/bench/null_driver.c
+	@mkdir -p $(@D)
+	$(Q)$(PLAIN_CC) -fno-plt -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $< -o $@
+	@ln -sf libcuda.so.1 $(@D)/libcuda.so
+$(DOORS)/calls: tests/bench/calls.c $(DOORS)/null/libcuda.so.1
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out $(SANITIZE),$(CFLAGS)) $< -L$(DOORS)/null -lcuda -o $@
+doors: $(DOORS)/calls

@@ -130,6 +130,22 @@ static CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
     return entered;
 }
 
+static CUresult fake_cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    ENTER(CUDA_ERROR_UNKNOWN);
+    (void)device;
+    snprintf(name, (size_t)bytes, "fake device");
+    return entered;
+}
+
+static CUresult fake_cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+    ENTER(CUDA_ERROR_UNKNOWN);
+    (void)device;
+    *bytes = state.settings.memory_bytes;
+    return entered;
+}
+
 static CUresult not_faked(void)
 {
     fake_die("a driver function that is not faked was called");
@@ -148,6 +164,8 @@ void fake_open(const struct fake_settings *settings)
     driver.cuCtxGetCurrent = fake_cuCtxGetCurrent;
     driver.cuCtxGetDevice = fake_cuCtxGetDevice;
     driver.cuDeviceGetAttribute = fake_cuDeviceGetAttribute;
+    driver.cuDeviceGetName = fake_cuDeviceGetName;
+    driver.cuDeviceTotalMem_v2 = fake_cuDeviceTotalMem;
     fake_open_memory();
     fake_open_queue();
     fake_open_work();

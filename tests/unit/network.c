@@ -16,7 +16,7 @@ struct network {
     const struct machine *machine;
     struct network_result *result;
     struct block blocks[NETWORK_MAX_BLOCKS];
-    uint64_t loss, table, copied_table, noise_sum, noise_flag, through_sum; /* small, persistent */
+    uint64_t loss, table, copied_table, noise_sum, noise_flag, through_sum, side_sum; /* small, persistent */
     uint64_t input, noise, hidden, hidden_by_copy;
     uint64_t gradient, fresh;   /* fresh: the next gradient */
     uint64_t evaluated, evaluated_next;
@@ -68,7 +68,7 @@ static bool make_state(struct network *n)
             return false;
         }
     }
-    uint64_t *slots[] = { &n->loss, &n->table, &n->copied_table, &n->noise_sum, &n->noise_flag, &n->through_sum };
+    uint64_t *slots[] = { &n->loss, &n->table, &n->copied_table, &n->noise_sum, &n->noise_flag, &n->through_sum, &n->side_sum };
     for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
         if (!hold(n, slots[i], SLOT_BYTES) || !n->machine->clear(*slots[i], SLOT_BYTES)) {
             return false;
@@ -131,6 +131,37 @@ static bool touch_hidden(struct network *n)
             launch(n, NETWORK_read_through, (struct network_arguments){ .pointers = { n->through_sum, n->copied_table } }));
 }
 
+/* Some readers on a second stream: a weight that replays need as well, and an activation. */
+static bool read_aside(struct network *n, const struct block *b)
+{
+    uint32_t from = n->settings->side_from;
+    if ((from == 0 || n->step < from) && !is_at(n, n->settings->side_at)) {
+        return true;
+    }
+    return n->machine->lane(1) &&
+           launch(n, NETWORK_add_mean, (struct network_arguments){ .pointers = { n->side_sum, b->linear_out } }) &&
+           launch(n, NETWORK_noise_sum, (struct network_arguments){ .pointers = { n->noise_sum, b->norm_out } }) &&
+           n->machine->lane(0);
+}
+
+static bool store_activation(struct network *n)
+{
+    const struct block *first = &n->blocks[0];
+    if (is_at(n, n->settings->late_pointer_at) &&
+        (!n->machine->copy_in(n->copied_table, &first->linear_out, sizeof first->linear_out) ||
+         !launch(n, NETWORK_read_through, (struct network_arguments){ .pointers = { n->through_sum, n->copied_table } }))) {
+        return false;
+    }
+    return !n->settings->has_activation_pointer ||
+           launch(n, NETWORK_store_pointer, (struct network_arguments){ .pointers = { n->table, first->norm_out } });
+}
+
+static bool read_activation(struct network *n)
+{
+    return !n->settings->has_activation_pointer ||
+           launch(n, NETWORK_read_through, (struct network_arguments){ .pointers = { n->through_sum, n->table } });
+}
+
 static bool forward(struct network *n, uint32_t stop)
 {
     if (!hold(n, &n->input, n->bytes) || !fill(n, n->input, n->bytes, 1000 + n->step)) {
@@ -144,11 +175,11 @@ static bool forward(struct network *n, uint32_t stop)
     }
     for (uint32_t b = 0; b < n->settings->blocks && b < stop; b++) {
         if (!forward_block(n, b, b == 0 ? n->input : n->blocks[b - 1].dropout_out) ||
-            (b == n->settings->blocks / 2 && !touch_hidden(n))) {
+            (b == n->settings->blocks / 2 && !(touch_hidden(n) && read_aside(n, &n->blocks[b / 2])))) {
             return false;
         }
     }
-    return true;
+    return store_activation(n);
 }
 
 /* ---- backward ---- */
@@ -189,7 +220,7 @@ static bool backward(struct network *n, uint32_t stop)
         return false;
     }
     for (uint32_t b = last + 1; b-- > stop;) {
-        if (!backward_block(n, b, b == 0 ? &n->input : &n->blocks[b - 1].dropout_out)) {
+        if ((b == 0 && !read_activation(n)) || !backward_block(n, b, b == 0 ? &n->input : &n->blocks[b - 1].dropout_out)) {
             return false;
         }
     }
@@ -319,6 +350,7 @@ static bool read_state(struct network *n)
         }
     }
     return n->machine->copy_out(r->state + r->state_bytes, n->through_sum, SLOT_BYTES) &&
+           n->machine->copy_out(r->state + r->state_bytes + SLOT_BYTES, n->side_sum, SLOT_BYTES) &&
            n->machine->copy_out(&r->corrupt, n->noise_flag, sizeof r->corrupt);
 }
 
@@ -353,7 +385,8 @@ bool network_free(const struct machine *machine)
                   drop(&last_run, &block->statistics) && is_done;
     }
     uint64_t *others[] = { &last_run.loss,        &last_run.table,       &last_run.copied_table, &last_run.noise_sum,
-                           &last_run.noise_flag,  &last_run.through_sum, &last_run.hidden,       &last_run.hidden_by_copy };
+                           &last_run.noise_flag,  &last_run.through_sum, &last_run.side_sum,     &last_run.hidden,
+                           &last_run.hidden_by_copy };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         is_done = drop(&last_run, others[i]) && is_done;
     }

@@ -24,6 +24,10 @@ struct network_settings {
     bool has_noise;             /* a buffer that a kernel fills otherwise each time, read again in backward */
     bool has_stored_pointer;    /* a buffer that is reached only through a pointer which a kernel stored */
     bool has_copied_pointer;    /* ... which a copy to the device carried */
+    bool has_activation_pointer; /* a kernel stores an activation's address, another one reads through it */
+    uint32_t late_pointer_at;   /* in this iteration a copy carries the address of an early activation */
+    uint32_t side_from;         /* from this iteration on, and in that one, activations and weights are read ... */
+    uint32_t side_at;           /* ... on a second stream as well */
 };
 
 struct machine {
@@ -33,7 +37,9 @@ struct machine {
     bool (*launch)(uint32_t kernel, const void *arguments);
     bool (*copy_in)(uint64_t to, const void *from, size_t bytes);
     bool (*copy_out)(void *to, uint64_t from, size_t bytes);
+    bool (*copy)(uint64_t to, uint64_t from, size_t bytes);
     bool (*clear)(uint64_t address, size_t bytes);
+    bool (*lane)(uint32_t lane); /* what follows goes on stream 0 or 1, behind everything so far */
     void (*ended_iteration)(uint32_t iteration); /* may be NULL */
 };
 
@@ -68,6 +74,9 @@ struct engine_machine {
 };
 const struct machine *engine_machine_open(const struct engine_machine *settings);
 CUresult engine_machine_error(void); /* the last */
+void engine_machine_use_stream(CUstream stream); /* from here on */
+/* How the next launches are presented: under capture, or with arguments that could not be read. */
+void engine_machine_present(bool is_captured, bool is_opaque);
 
 /* ---- kernels: name, words of the argument block that are stored and loaded through, as bits; time ---- */
 #define NETWORK_KERNELS(K)                          \
@@ -83,6 +92,7 @@ CUresult engine_machine_error(void); /* the last */
     K(loss_forward, 0x1, 0x2, 3000)                 \
     K(loss_backward, 0x1, 0x6, 3000)                \
     K(optimise, 0x3, 0x7, 2000)                     \
+    K(add_mean, 0x1, 0x3, 2000)                     \
     K(noise, 0x1, 0x0, 3000)                        \
     K(noise_sum, 0x1, 0x2, 2000)                    \
     K(noise_check, 0x1, 0x7, 2000)                  \

@@ -149,6 +149,11 @@ static void run_noise_sum(const struct network_arguments *a)
     *pointer(a, 0) = mean(pointer(a, 1), a->words);
 }
 
+static void run_add_mean(const struct network_arguments *a)
+{
+    *pointer(a, 0) += mean(pointer(a, 1), a->words);
+}
+
 static void run_noise_check(const struct network_arguments *a)
 {
     *pointer(a, 0) += *pointer(a, 1) != mean(pointer(a, 2), a->words);

@@ -56,6 +56,18 @@ static bool plain_copy_out(void *to, uint64_t from, size_t bytes)
     return true;
 }
 
+static bool plain_copy(uint64_t to, uint64_t from, size_t bytes)
+{
+    memmove((void *)to, (const void *)from, bytes);
+    return true;
+}
+
+static bool plain_lane(uint32_t lane)
+{
+    (void)lane;
+    return true;
+}
+
 static bool plain_clear(uint64_t address, size_t bytes)
 {
     memset((void *)address, 0, bytes);
@@ -69,7 +81,9 @@ const struct machine *plain_machine(void)
                                             .launch = plain_launch,
                                             .copy_in = plain_copy_in,
                                             .copy_out = plain_copy_out,
-                                            .clear = plain_clear };
+                                            .copy = plain_copy,
+                                            .clear = plain_clear,
+                                            .lane = plain_lane };
     plain.held = plain.peak = 0;
     return &machine;
 }
@@ -86,6 +100,7 @@ static struct {
     struct machine machine;
     struct function_facts facts[NETWORK_KERNEL_COUNT];
     CUresult error;
+    bool is_captured, is_opaque;
 } engine;
 
 static bool checked(CUresult result)
@@ -106,6 +121,17 @@ static bool checked(CUresult result)
 CUresult engine_machine_error(void)
 {
     return engine.error;
+}
+
+void engine_machine_use_stream(CUstream stream)
+{
+    engine.settings.stream = stream;
+}
+
+void engine_machine_present(bool is_captured, bool is_opaque)
+{
+    engine.is_captured = is_captured;
+    engine.is_opaque = is_opaque;
 }
 
 static bool engine_machine_allocate(uint64_t *address, size_t bytes)
@@ -153,6 +179,8 @@ static bool engine_machine_launch(uint32_t kernel, const void *arguments)
                                    .facts = &engine.facts[kernel],
                                    .config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
                                                .blockDimY = 1, .blockDimZ = 1, .hStream = engine.settings.stream },
+                                   .is_captured = engine.is_captured,
+                                   .is_opaque = engine.is_opaque,
                                    .forward = forward_as_it_is };
     operation.call = &operation;
     return submit(&operation);
@@ -189,6 +217,27 @@ static bool engine_machine_copy_out(void *to, uint64_t from, size_t bytes)
         is_done = checked(engine_after_sync(driver.cuStreamSynchronize(engine.settings.stream))) && is_done;
     }
     return is_done;
+}
+
+static bool engine_machine_copy(uint64_t to, uint64_t from, size_t bytes)
+{
+    return submit_copy(
+        (struct copy_arguments){ .destination = to, .source = from, .bytes = bytes, .direction = COPY_DEVICE_TO_DEVICE });
+}
+
+static bool engine_machine_lane(uint32_t lane)
+{
+    static CUstream streams[2];
+    static CUevent event;
+    if (streams[0] == NULL) {
+        streams[0] = engine.settings.stream;
+        streams[1] = fake_stream();
+        REQUIRE_EQUAL(driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    }
+    REQUIRE_EQUAL(driver.cuEventRecord(event, engine.settings.stream), CUDA_SUCCESS);
+    engine.settings.stream = streams[lane];
+    REQUIRE_EQUAL(driver.cuStreamWaitEvent(engine.settings.stream, event, 0), CUDA_SUCCESS);
+    return true;
 }
 
 static bool engine_machine_clear(uint64_t address, size_t bytes)
@@ -238,7 +287,9 @@ const struct machine *engine_machine_open(const struct engine_machine *settings)
                                        .launch = engine_machine_launch,
                                        .copy_in = engine_machine_copy_in,
                                        .copy_out = engine_machine_copy_out,
+                                       .copy = engine_machine_copy,
                                        .clear = engine_machine_clear,
+                                       .lane = engine_machine_lane,
                                        .ended_iteration = settings->ended_iteration };
     return &engine.machine;
 }

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Programs with hard habits under Reprise: the same output as the bare run's, under the cap.
+
+usage: hard.py [--full] [PROGRAM|PROGRAM:CASE...]
+
+Every case of every build/apps/hard_PROGRAM runs bare, then under caps that are shares of its own peak: plain, strict,
+without swapping, and in adversarial orders. Without swapping a run may end as out of memory, or because what was
+recomputed differs: never with other output. --full runs every combination."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+APPS = os.environ.get("HARD_APPS", os.path.join(BUILD, "apps"))
+DEVICE = os.environ.get("REPRISE_DEVICE", os.path.join(BUILD, "device"))
+REPRISE = os.path.join(ROOT, "scripts", "reprise")
+FRAME = 65536
+LARGE = 1 << 30
+PROGRAMS = ("memory", "streams", "pointers", "control", "calls")
+# Cases that by their nature cannot be held at a small share: the least share that swapping must hold.
+LEAST_SHARE = {}
+# Cases that take long: only one capped run each unless --full.
+SLOW = ("long-run", "many-allocations")
+
+
+class Run:
+    """One process on the CPU device, and what it left behind."""
+
+    def __init__(self, program, case, memory, flags=None, jitter=0, timeout=120):
+        with tempfile.TemporaryDirectory() as folder:
+            device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
+            environment = dict(os.environ, CPUDEV_MEMORY=str(memory), CPUDEV_STATS=device, REPRISE_LOG="info")
+            if jitter:
+                environment["CPUDEV_JITTER"] = str(jitter)
+            command = [os.path.join(APPS, "hard_" + program), case]
+            if flags is None:
+                folders = [DEVICE, environment.get("LD_LIBRARY_PATH", "")]
+                environment["LD_LIBRARY_PATH"] = ":".join(f for f in folders if f)
+            else:
+                command = [REPRISE, "run", "--device", "cpu", "--stats", stats] + flags + ["--"] + command
+            try:
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
+                self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
+            except subprocess.TimeoutExpired as late:
+                self.status, self.output, self.errors = -1, "", f"no end after {late.timeout} s"
+            self.device, self.stats = read_json(device), read_json(stats)
+        self.peak = self.device.get("peak_bytes", 0)
+
+    def last_error(self):
+        lines = self.errors.strip().splitlines()
+        return lines[-1] if lines else "no message"
+
+
+def read_json(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def judge(run, bare, cap, may_stop):
+    """None, or what is wrong with a capped run."""
+    if run.peak > cap:
+        return f"the device's high-water mark {run.peak} is over the cap {cap}"
+    if run.status in (2, 3) and may_stop and ("out of memory" in run.errors or "reprise: stopped" in run.errors):
+        return None if bare.output.startswith(run.output) else "wrong output before it stopped"
+    if run.status != 0:
+        return f"exit {run.status}: {run.last_error()}"
+    if run.output != bare.output:
+        return "output differs from the bare run's"
+    return None
+
+
+def runs_of(program, case, peak, is_full):
+    """(name, cap, flags, jitter seed, may it stop)"""
+    shares = (0.6, 0.4, 0.25) if is_full else (0.4,)
+    for share in shares:
+        cap = int(peak * share) // FRAME * FRAME
+        may_stop = share < LEAST_SHARE.get((program, case), 0)
+        flags = ["--cap", str(cap)]
+        if not is_full and case in SLOW:
+            yield f"at {share:g}", cap, flags, 0, may_stop
+            continue
+        yield f"at {share:g}", cap, flags, 0, may_stop
+        yield f"at {share:g}, strict", cap, flags + ["--strict"], 0, may_stop
+        yield f"at {share:g}, no swap", cap, flags + ["--no-swap"], 0, True
+        seeds = range(1, 21) if is_full and share == 0.4 and case not in SLOW else (1,)
+        for seed in seeds:
+            strict = ["--strict"] if seed % 2 == 0 else []
+            yield f"at {share:g}, order {seed}", cap, flags + strict, seed, may_stop
+
+
+def check_case(program, case, is_full):
+    name = f"{program}:{case}"
+    bare = Run(program, case, LARGE)
+    if bare.status != 0 or bare.peak == 0:
+        say(f"{name} bare", f"exit {bare.status}, {bare.last_error()}")
+        return
+    for suffix, cap, flags, seed, may_stop in runs_of(program, case, bare.peak, is_full):
+        run = Run(program, case, cap, flags, seed)
+        problem = judge(run, bare, cap, may_stop)
+        outcome = run.stats.get("outcome", "?") if run.status == 0 else f"exit {run.status}"
+        say(f"{name} {suffix} ({outcome})", problem)
+
+
+def say(name, problem):
+    print(f"ok {name}" if problem is None else f"not ok {name}: {problem}", flush=True)
+
+
+def cases_of(program):
+    environment = dict(os.environ, LD_LIBRARY_PATH=DEVICE)
+    done = subprocess.run([os.path.join(APPS, "hard_" + program), "list"], env=environment, capture_output=True,
+                          text=True, timeout=60, check=False)
+    return done.stdout.split()
+
+
+def main():
+    words = sys.argv[1:]
+    is_full = "--full" in words
+    chosen = [word for word in words if word != "--full"] or list(PROGRAMS)
+    for word in chosen:
+        program, _, only = word.partition(":")
+        if program not in PROGRAMS:
+            sys.exit(f"hard.py: no program {program}")
+        if not os.access(os.path.join(APPS, "hard_" + program), os.X_OK):
+            print(f"skip {program}: not built")
+            continue
+        for case in cases_of(program):
+            if only in ("", case):
+                check_case(program, case, is_full)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+/* links: tests/unit/policy_exhaustive.c policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/tidy.c  */
+#include "policy/generate.h"
+#include "policy/graph.h"
+#include "policy/plan.h"
+#include "tests/unit/policy_exhaustive.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+struct tally {
+    uint32_t points, equal, missed; /* missed: a plan exists and none was found */
+    uint32_t bound_broken;
+    double sum, worst;              /* of (time of ours) / (least time) */
+    uint64_t worst_seed;
+};
+
+static void compare_at(const struct policy_problem *problem, uint64_t cap, uint64_t seed, struct tally *t)
+{
+    struct plan plan;
+    uint64_t least = exhaustive_added_ns(problem, cap);
+    struct policy_options options = {.cap_bytes = cap, .deadline_ns = 20000000};
+    enum policy_status status = policy_make_plan(problem, &options, &plan, NULL, NULL, 0);
+    assert_true(status == POLICY_OK || status == POLICY_INFEASIBLE);
+    if (least == EXHAUSTIVE_NONE) {
+        assert_int_equal(status, POLICY_INFEASIBLE);
+        return;
+    }
+    t->points++;
+    if (status != POLICY_OK) {
+        t->missed++;
+        if (getenv("POLICY_VERBOSE"))
+            printf("  seed %llu cap %llu: missed\n", (unsigned long long)seed, (unsigned long long)cap);
+        return;
+    }
+    double run = (double)plan.run_nanoseconds + 1e-9, ratio = (run + (double)plan.added_nanoseconds) / (run + (double)least);
+    assert_true(plan.added_nanoseconds >= least);
+    t->bound_broken += plan.bound_nanoseconds > least;
+    t->equal += plan.added_nanoseconds == least;
+    t->sum += ratio;
+    if (ratio > t->worst) {
+        t->worst = ratio;
+        t->worst_seed = seed;
+    }
+    plan_release(&plan);
+}
+
+static void compare(const struct policy_problem *problem, uint64_t seed, struct tally *t)
+{
+    struct graph graph;
+    assert_true(graph_build(&graph, problem));
+    uint64_t peak = graph_undropped_peak(&graph, NULL), floor = policy_floor_bytes(problem);
+    graph_release(&graph);
+    for (uint64_t part = 0; part < 4; part++)
+        compare_at(problem, floor + (peak - floor) * part / 4, seed, t);
+}
+
+static void print_tally(const char *name, const struct tally *t)
+{
+    printf("  %s: %u points, %u optimal, %u missed, mean %.4f, worst %.4f (seed %llu)\n", name, t->points, t->equal,
+           t->missed, t->sum / (t->points - t->missed), t->worst, (unsigned long long)t->worst_seed);
+}
+
+static void test_random_graphs(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct problem_builder b = {0};
+        struct generate_random shape = {.operations = 6 + (uint32_t)(seed % 5), .inputs = 1, .max_reads = 3,
+                                        .max_writes = seed % 3 ? 1 : 2, .max_bytes = 20, .max_ns = 30, .seed = seed,
+                                        .per_mille_kept = 100};
+        shape.per_mille_in_place = seed % 4 ? 0 : 200;
+        shape.per_mille_fixed = seed % 5 ? 0 : 200;
+        generate_random(&b, &shape);
+        if (b.problem.version_count <= 14)
+            compare(&b.problem, seed, &tally);
+        builder_release(&b);
+    }
+    print_tally("random graphs", &tally);
+    assert_int_equal(tally.bound_broken, 0);
+    assert_true(tally.points > 300);
+    assert_true(tally.missed * 50 <= tally.points);
+    assert_true(tally.sum / (tally.points - tally.missed) <= 1.03);
+}
+
+static void test_random_chains(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct problem_builder b = {0};
+        generate_random_chain(&b, 3 + (uint32_t)(seed % 5), seed);
+        compare(&b.problem, seed, &tally);
+        builder_release(&b);
+    }
+    print_tally("random chains", &tally);
+    assert_int_equal(tally.bound_broken, 0);
+    assert_true(tally.missed * 50 <= tally.points);
+    assert_true(tally.sum / (tally.points - tally.missed) <= 1.01);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_random_chains)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
