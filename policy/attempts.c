@@ -1,3 +1,4 @@
+#include "policy/prefetch.h"
 #include "policy/simulate.h"
 #include "policy/strategy.h"
 #include "policy/tidy.h"
@@ -41,7 +42,7 @@ static bool take_if_better(struct attempt_search *s, struct item_list *items)
 {
     struct simulation found;
     s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS;
-    if (!tidy_plan(s->graph, s->request->cap, items) ||
+    if (!tidy_plan(s->graph, s->request->cap, items) || !prefetch_swaps(s->graph, s->request->cap, items) ||
         simulate_plan(s->graph, items->items, items->count, s->request->cap, &found, NULL) != SIMULATION_DONE ||
         found.added_nanoseconds >= s->best_ns) {
         items_release(items);

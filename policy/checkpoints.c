@@ -19,7 +19,7 @@ static bool try_settings(struct checkpoints *c, double beta, double omega, bool 
 {
     return attempts_try(&c->search, (struct forward_settings){.hold = c->hold, .weight = c->weight,
                                                               .pivot = c->search.request->pivot, .beta = beta,
-                                                              .omega = omega, .flat_hold = is_flat, .swap_weight = 1});
+                                                              .omega = omega, .flat_hold = is_flat, .swap_weight = -1});
 }
 
 static void price_segments(struct checkpoints *c)

@@ -50,7 +50,7 @@ static bool try_segments(struct chen *c)
         c->hold[v] = c->is_crossing[v] ? last + order : is_wanted ? order : 0;
     }
     return attempts_try(&c->search, (struct forward_settings){.hold = c->hold, .pivot = c->pivot, .beta = 1,
-                                                              .omega = 0.5, .swap_weight = 1,
+                                                              .omega = 0.5, .swap_weight = -1,
                                                               .flat_hold = true});
 }
 

@@ -12,7 +12,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     size_t quick = 2, from = request->is_thorough ? quick : 0;
     for (size_t k = from; k < (request->is_thorough ? sizeof settings / sizeof settings[0] : quick); k++)
         attempts_try(&search, (struct forward_settings){.beta = settings[k].beta, .omega = settings[k].omega,
-                                                        .swap_weight = k % 2 ? 0.3 : 1});
+                                                        .swap_weight = -1});
     return attempts_end(&search, out);
 }
 

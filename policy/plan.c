@@ -16,6 +16,7 @@ static const struct strategy *const strategies[] = {
     &strategy_chain,
     &strategy_log,
     &strategy_exact,
+    &strategy_swap,
     &strategy_chen_budget,
     &strategy_chen_segments,
     &strategy_refine,

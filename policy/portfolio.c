@@ -24,7 +24,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
         price_versions(graph, request->cut, settings[k].boost, hold);
         attempts_try(&search, (struct forward_settings){.hold = hold, .pivot = request->pivot,
                                                         .flat_hold = settings[k].is_flat, .beta = settings[k].beta,
-                                                        .omega = settings[k].omega, .swap_weight = 1});
+                                                        .omega = settings[k].omega, .swap_weight = -1});
     }
     free(hold);
     return attempts_end(&search, out);

@@ -128,6 +128,8 @@ static bool try_change(struct refiner *r, uint32_t round)
         settings.omega = draw(r);
     if (round % 11 == 10)
         settings.beta = draw(r);
+    if (settings.swap_weight >= 0 && round % 5 == 4)
+        settings.swap_weight = draw(r) * draw(r);
     if (round % 13 == 12)
         settings.counts_dead = !settings.counts_dead;
     settings.weight = r->weight;

@@ -39,7 +39,7 @@ struct strategy {
 
 extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio, strategy_checkpoints,
     strategy_refine, strategy_chain, strategy_revolve, strategy_log,
-    strategy_exact;
+    strategy_exact, strategy_swap;
 
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {

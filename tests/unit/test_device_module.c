@@ -212,6 +212,43 @@ static void libraries_give_kernels(void **unused)
     fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 }
 
+static void texts_are_linked(void **unused)
+{
+    (void)unused;
+    static char caller[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                           ".visible .entry twice(.param .u64 p) {\n"
+                           "  .reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
+                           "  ld.param.u64 %rd1, [p]; mov.u32 %r1, 6;\n"
+                           "  st.u32 [%rd1], %r1;\n  ret;\n}\n";
+    CUlinkState link;
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr memory;
+    void *image;
+    size_t bytes;
+    unsigned got = 0;
+    succeeds(cuLinkCreate_v2(0, NULL, NULL, &link));
+    fails(cuLinkComplete(link, &image, &bytes), CUDA_ERROR_INVALID_VALUE);
+    succeeds(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller", 0, NULL, NULL));
+    succeeds(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)test_ptx, sizeof test_ptx, "kernels", 0, NULL, NULL));
+    fails(cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, caller, sizeof caller, "x", 0, NULL, NULL),
+          CUDA_ERROR_NO_BINARY_FOR_GPU);
+    fails(cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, "/nonexistent.ptx", 0, NULL, NULL), CUDA_ERROR_FILE_NOT_FOUND);
+    succeeds(cuLinkComplete(link, &image, &bytes));
+    succeeds(cuModuleLoadData(&module, image));
+    succeeds(cuLinkDestroy(link));
+    fails(cuLinkDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
+    succeeds(cuModuleGetFunction(&function, module, "store"));
+    succeeds(cuModuleGetFunction(&function, module, "twice"));
+    succeeds(cuMemAlloc_v2(&memory, 4));
+    void *params[] = {&memory};
+    succeeds(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    succeeds(cuMemcpyDtoH_v2(&got, memory, 4));
+    assert_int_equal(got, 6);
+    succeeds(cuMemFree_v2(memory));
+    succeeds(cuModuleUnload(module));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +259,7 @@ int main(void)
         cmocka_unit_test(the_newest_text_for_the_device_is_taken),
         cmocka_unit_test(bad_images_are_refused),
         cmocka_unit_test(libraries_give_kernels),
+        cmocka_unit_test(texts_are_linked),
     };
     return cmocka_run_group_tests(tests, start_device, NULL);
 }
