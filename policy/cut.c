@@ -99,19 +99,33 @@ static void connect_input(struct solver *s, uint32_t o, uint32_t v)
     flow_connect(&s->flow, o, s->node_of[v], FLOW_INFINITE);
 }
 
+/* Does running o again take its k-th need? What an output replaces is needed only where that output is absent. */
+static bool takes_input(const struct solver *s, uint32_t o, uint32_t k)
+{
+    const struct graph *g = s->graph;
+    const struct policy_operation *op = &g->problem->operations[o];
+    if (k < g->need_first[o] + op->read_count)
+        return true;
+    uint32_t output = g->replaced_by[g->needs[k]];
+    bool is_sole = s->standing[output] == STANDING_WANTED &&
+                   s->wanted_bytes[o] == (int64_t)g->problem->versions[output].bytes;
+    return s->standing[output] == STANDING_GONE || is_sole;
+}
+
 static void build_network(struct solver *s)
 {
     const struct graph *g = s->graph;
     const struct policy_problem *p = g->problem;
     for (uint32_t o = 0; o < s->pivot; o++) {
         bool can_run = can_run_again(s, o);
-        flow_connect(&s->flow, o, s->flow.node_count, can_run ? (int64_t)p->operations[o].nanoseconds : FLOW_INFINITE);
-        for (uint32_t k = g->need_first[o]; can_run && k < g->need_first[o + 1]; k++)
-            connect_input(s, o, g->needs[k]);
         for (uint32_t k = 0; k < p->operations[o].write_count; k++) {
             uint32_t v = p->writes[p->operations[o].first_write + k];
             s->wanted_bytes[o] += s->standing[v] == STANDING_WANTED ? (int64_t)p->versions[v].bytes : 0;
         }
+        flow_connect(&s->flow, o, s->flow.node_count, can_run ? (int64_t)p->operations[o].nanoseconds : FLOW_INFINITE);
+        for (uint32_t k = g->need_first[o]; can_run && k < g->need_first[o + 1]; k++)
+            if (takes_input(s, o, k))
+                connect_input(s, o, g->needs[k]);
     }
 }
 

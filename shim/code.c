@@ -262,7 +262,8 @@ static bool same_facts(const struct code_facts *a, const struct code_facts *b)
     return same_params(a, b) && !a->unreadable_reason == !b->unreadable_reason &&
            !a->impure_reason == !b->impure_reason && a->has_indirect_load == b->has_indirect_load &&
            a->has_indirect_store == b->has_indirect_store && !memcmp(a->loaded_words, b->loaded_words, bytes) &&
-           !memcmp(a->stored_words, b->stored_words, bytes);
+           a->has_unaligned_params == b->has_unaligned_params && !memcmp(a->stored_words, b->stored_words, bytes) &&
+           !memcmp(a->escaped_words, b->escaped_words, bytes);
 }
 
 static const uint64_t *either(struct arena *arena, const uint64_t *a, const uint64_t *b, uint32_t words)
@@ -293,8 +294,10 @@ static const struct code_facts *merge(struct module *module, const struct code_f
     if (same_params(a, b)) {
         facts->loaded_words = either(&module->arena, a->loaded_words, b->loaded_words, a->word_count);
         facts->stored_words = either(&module->arena, a->stored_words, b->stored_words, a->word_count);
+        facts->escaped_words = either(&module->arena, a->escaped_words, b->escaped_words, a->word_count);
+        facts->has_unaligned_params |= b->has_unaligned_params;
     }
-    if (!same_params(a, b) || !facts->loaded_words || !facts->stored_words)
+    if (!same_params(a, b) || !facts->loaded_words || !facts->stored_words || !facts->escaped_words)
         facts->unreadable_reason = "its code differs from target to target";
     merged->next = module->merged;
     module->merged = merged;
@@ -347,6 +350,7 @@ bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const
     out->impure_reason = NULL;
     memset(out->stored_words, 0, sizeof out->stored_words);
     memset(out->loaded_words, 0, sizeof out->loaded_words);
+    memset(out->escaped_words, 0, sizeof out->escaped_words);
     if (facts->unreadable_reason || facts->param_count != param_count)
         return false;
     for (uint32_t i = 0; i < param_count; i++)
@@ -359,9 +363,12 @@ bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const
                 mark(out->loaded_words, offsets[i], sizes[i], word);
             if (facts->stored_words[bit / 64] >> (bit % 64) & 1)
                 mark(out->stored_words, offsets[i], sizes[i], word);
+            if (facts->escaped_words[bit / 64] >> (bit % 64) & 1)
+                mark(out->escaped_words, offsets[i], sizes[i], word);
         }
     }
     out->is_readable = true;
+    out->has_unaligned_params = facts->has_unaligned_params;
     out->is_impure = facts->impure_reason != NULL;
     out->impure_reason = facts->impure_reason;
     out->has_indirect_access = facts->has_indirect_load || facts->has_indirect_store;

@@ -37,6 +37,8 @@ struct code_facts {
     const struct code_param *params;
     uint32_t word_count;                         /* over all params; each param starts a new word */
     const uint64_t *loaded_words, *stored_words; /* (word_count + 63) / 64 elements; atomics are in both */
+    const uint64_t *escaped_words;               /* their value may be stored in memory: a pointer becomes known there */
+    bool has_unaligned_params;                   /* some parameter larger than 8 bytes may hold pointers off 8-byte words */
 };
 
 /* One PTX text, for tests and tools. NULL if there is no memory or the text is not PTX. */
@@ -60,7 +62,7 @@ const struct code_facts *code_lookup(const void *owner, const char *name);
 
 /* Lays the facts out over the argument block as the driver placed the parameters: offsets[i], sizes[i] from
  * cuFuncGetParamInfo. Sets is_readable, is_impure, impure_reason, has_indirect_access, has_indirect_store,
- * stored_words and loaded_words of *out and nothing else. Returns false and sets is_readable = false if the code is
+ * has_unaligned_params, stored_words, loaded_words and escaped_words of *out and nothing else. Returns false and sets is_readable = false if the code is
  * unreadable or the parameters do not agree. */
 bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const uint32_t *offsets,
                      const uint32_t *sizes, struct function_facts *out);

@@ -22,7 +22,7 @@ struct flow {
     uint64_t *address, *value;               /* scratch sets */
     uint32_t *base_param;                    /* per name: parameter + 1 that it is the address of, 0 if not known */
     int64_t *base_offset;
-    uint64_t *loaded, *stored; /* the answer */
+    uint64_t *loaded, *stored, *escaped; /* the answer */
     bool has_changed;
 };
 
@@ -353,11 +353,23 @@ static bool judge_access(struct flow *flow, const struct step *step, uint32_t in
     return true;
 }
 
+/* Operands from `first` on are written to memory through operand `index`: pointers among them can be found there. */
+static void judge_escape(struct flow *flow, const struct step *step, uint32_t index, uint32_t first)
+{
+    if (index >= step->place_count || step->bytes < 8 || step->space == IN_PARAM ||
+        !reach_of(flow, step->space, address_of(flow, step, index)).global)
+        return;
+    clear(flow, flow->value);
+    add_places(flow, flow->value, step, first, step->place_count);
+    mark_words(flow, flow->escaped, flow->value);
+}
+
 static void judge_atomic(struct flow *flow, const struct step *step)
 {
     uint32_t address = step->kind == STEP_ATOMIC ? 1 : 0;
     if (!judge_access(flow, step, address, step->space, true, true))
         return;
+    judge_escape(flow, step, address, address + 1);
     if (!step->is_commutative)
         say_impure(flow, step->is_float ? "adds floating-point numbers by atomics" : "exchanges by atomics");
     if (step->kind != STEP_ATOMIC || step->place_count == 0)
@@ -399,6 +411,8 @@ static void judge_copy(struct flow *flow, const struct step *step)
             judge_tensor_map(flow, step, 0, false);
         return;
     }
+    if (is_store && step->source_space == IN_SHARED)
+        mark_words(flow, flow->escaped, flow->shared);
     judge_access(flow, step, 0, step->space, is_reduction, true);
     judge_access(flow, step, 1, step->source_space, true, false);
 }
@@ -411,6 +425,7 @@ static void judge_step(struct flow *flow, const struct step *step)
         break;
     case STEP_STORE:
         judge_access(flow, step, 0, step->space, false, true);
+        judge_escape(flow, step, 0, 1);
         break;
     case STEP_ATOMIC:
     case STEP_REDUCE:
@@ -492,6 +507,7 @@ static bool read_params(struct code_facts *facts, const struct text_function *en
         offset = (offset + align - 1) / align * align;
         params[i] =
             (struct code_param){.bytes = (uint32_t)declaration.bytes, .offset = (uint32_t)offset, .first_word = words};
+        facts->has_unaligned_params |= declaration.bytes > 8 && align < 8;
         offset += declaration.bytes;
         words += (uint32_t)(declaration.bytes + 7) / 8;
     }
@@ -517,6 +533,8 @@ static bool take_tables(struct flow *flow, struct arena *keep)
     flow->base_offset = arena_take(arena, (names + 1) * sizeof *flow->base_offset);
     flow->loaded = arena_take(keep, (words + 1) * sizeof(uint64_t));
     flow->stored = arena_take(keep, (words + 1) * sizeof(uint64_t));
+    flow->escaped = arena_take(keep, (words + 1) * sizeof(uint64_t));
+    flow->facts->escaped_words = flow->escaped;
     flow->facts->loaded_words = flow->loaded;
     flow->facts->stored_words = flow->stored;
     return !arena->has_failed && !keep->has_failed;

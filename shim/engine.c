@@ -388,6 +388,20 @@ static CUresult submit_opaque(struct operation *operation, uint32_t stream)
     return result;
 }
 
+/* What a kernel may store the address of can be reached from anywhere afterwards: it stays where it is. */
+static void pin_published(const struct touches *touches)
+{
+    for (uint32_t i = 0; i < touches->count; i++) {
+        if (touches->items[i].is_published) {
+            hidden_note(NULL, space_get(touches->items[i].allocation), "a kernel may store its address");
+        }
+    }
+    if (hidden_took_dropped() && follow_is_on()) {
+        follow_leave();
+        iterate_left(default_stream());
+    }
+}
+
 static CUresult submit(struct operation *operation, struct touches *touches)
 {
     uint32_t stream = streams_number(operation->stream);
@@ -412,6 +426,7 @@ static CUresult submit(struct operation *operation, struct touches *touches)
         leave_for_foreign(touches);
         mark_foreign(touches);
     }
+    pin_published(touches);
     if (follow_is_on() && is_main) {
         CUresult result;
         if (follow_operation(operation, signature, touches, stream, &result)) {

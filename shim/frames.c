@@ -1,5 +1,6 @@
 #include "shim/frames.h"
 
+#include "policy/assign.h"
 #include "shim/driver.h"
 #include "shim/say.h"
 #include "shim/store.h"
@@ -8,6 +9,8 @@
 
 #define ARENA_FACTOR 32
 #define ARENA_LEAST (16ull << 30)
+#define MAX_EVENTS (1u << 23)
+#define ASSIGN_EFFORT 400000000ull /* comparisons: about half a second */
 
 struct frame {
     CUmemGenericAllocationHandle handle;
@@ -21,11 +24,20 @@ struct frame {
 struct page {
     uint32_t frame;             /* mapped now, plus one; 0 = none */
     uint32_t next_same;         /* next page with the same frame, plus one */
+    uint32_t wanted;            /* frame assigned to it, plus one; 0 = none */
     bool has_access;            /* false: mapped, but an acquire failed before it could be used */
 };
 
+/* A page took a frame, or gave it up. */
+struct event {
+    uint32_t page;
+    bool is_taken;
+};
+
 static struct {
-    bool is_open, is_strict;
+    bool is_open, is_strict, is_watching;
+    struct event *events;
+    uint32_t event_count;
     CUdevice device;
     CUdeviceptr begin, end;
     uint64_t frame_bytes;
@@ -201,7 +213,7 @@ static void unlink_page(uint32_t page)
         link = &state.pages[*link - 1].next_same;
     }
     *link = state.pages[page].next_same;
-    state.pages[page] = (struct page){ 0 };
+    state.pages[page] = (struct page){ .wanted = state.pages[page].wanted };
 }
 
 static CUdeviceptr page_address(uint32_t page)
@@ -243,16 +255,32 @@ static CUresult set_access(uint32_t first, uint32_t count)
     return result;
 }
 
+static bool is_free(uint32_t frame)
+{
+    return state.frames[frame].exists && state.frames[frame].owner == FRAMES_NONE;
+}
+
+/* Is there something better for the page than the free frame it is mapped to? */
+static bool wants_other(const struct page *page)
+{
+    return page->wanted != 0 && page->wanted != page->frame && is_free(page->wanted - 1);
+}
+
+static void own(uint32_t page, uint32_t frame, uint64_t *used_by)
+{
+    take_free(frame);
+    state.frames[frame].owner = page;
+    *used_by |= state.frames[frame].used_by;
+}
+
 /* Takes the frames that are still mapped behind the place and free. Returns how many. */
 static uint32_t take_stale(const struct place *place, uint64_t *used_by)
 {
     uint32_t taken = 0;
     for (uint32_t i = 0; i < place->page_count; i++) {
-        uint32_t page = place->first_page + i, frame = state.pages[page].frame - 1;
-        if (state.pages[page].has_access && state.frames[frame].owner == FRAMES_NONE) {
-            take_free(frame);
-            state.frames[frame].owner = page;
-            *used_by |= state.frames[frame].used_by;
+        const struct page *page = &state.pages[place->first_page + i];
+        if (page->has_access && is_free(page->frame - 1) && !wants_other(page)) {
+            own(place->first_page + i, page->frame - 1, used_by);
             taken++;
         }
     }
@@ -283,15 +311,14 @@ static CUresult take_fresh(uint32_t page, uint64_t *used_by)
             return result;
         }
     }
-    uint32_t frame = state.created + state.charged <= state.cap && state.free_count > 0 ? state.free_head : FRAMES_NONE;
-    if (frame == FRAMES_NONE) {
+    if (state.created + state.charged > state.cap || state.free_count == 0) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    uint32_t wanted = state.pages[page].wanted;
+    uint32_t frame = wanted != 0 && is_free(wanted - 1) ? wanted - 1 : state.free_head;
     CUresult result = map_page(page, frame);
     if (result == CUDA_SUCCESS) {
-        take_free(frame);
-        state.frames[frame].owner = page;
-        *used_by |= state.frames[frame].used_by;
+        own(page, frame, used_by);
     }
     return result;
 }
@@ -334,6 +361,17 @@ static CUresult map_missing(struct place *place, uint64_t *used_by)
     return run_count > 0 ? set_access(run_first, run_count) : CUDA_SUCCESS;
 }
 
+static void watch(const struct place *place, bool is_taken)
+{
+    for (uint32_t i = 0; i < place->page_count && state.is_watching; i++) {
+        if (state.event_count == MAX_EVENTS) {
+            state.is_watching = false;
+            return;
+        }
+        state.events[state.event_count++] = (struct event){ place->first_page + i, is_taken };
+    }
+}
+
 bool frames_acquire(struct place *place, uint32_t stream, CUresult *result)
 {
     *result = CUDA_SUCCESS;
@@ -354,6 +392,7 @@ bool frames_acquire(struct place *place, uint32_t stream, CUresult *result)
     }
     streams_order(used_by, stream);
     place->is_resident = true;
+    watch(place, true);
     return true;
 }
 
@@ -378,6 +417,7 @@ void frames_release(struct place *place)
         push_free(frame);
     }
     place->is_resident = false;
+    watch(place, false);
     if (state.is_strict) {
         unmap_place(place);
     }
@@ -420,10 +460,147 @@ bool frames_move(struct place *from, struct place *to, uint32_t stream, CUresult
     last_use_merge(&to->last, &from->last);
     to->is_resident = true;
     from->is_resident = false;
+    watch(from, false);
+    watch(to, true);
     if (state.is_strict) {
         unmap_place(from);
     }
     return true;
+}
+
+/* ---- assignment ---- */
+
+void frames_watch(void)
+{
+    if (state.events == NULL) {
+        state.events = store_reserve(sizeof *state.events * MAX_EVENTS, "frame events");
+    }
+    state.event_count = 0;
+    state.is_watching = state.events != NULL;
+}
+
+void frames_unwatch(void)
+{
+    state.is_watching = false;
+}
+
+/* Working memory of one assignment; arena pages and frames are renumbered so that only those that change take part. */
+struct assignment {
+    uint32_t *number;           /* per arena page, plus one; 0: not seen */
+    uint32_t *pages;            /* by number */
+    uint32_t *span_first, *span_next; /* per number: where its spans go */
+    struct assign_span *spans;
+    uint32_t *frames;           /* by number: frame */
+    uint32_t *frame_number;     /* per frame, plus one */
+    uint32_t *preferred, *chosen;
+    uint32_t page_count, frame_count;
+};
+
+static bool assignment_open(struct assignment *a)
+{
+    size_t events = state.event_count;
+    a->number = store_reserve(sizeof(uint32_t) * state.page_count, "assignment");
+    a->pages = store_reserve(sizeof(uint32_t) * (events + 1), "assignment");
+    a->span_first = store_reserve(sizeof(uint32_t) * (events + 2), "assignment");
+    a->span_next = store_reserve(sizeof(uint32_t) * (events + 2), "assignment");
+    a->spans = store_reserve(sizeof *a->spans * (events + 1), "assignment");
+    a->frames = store_reserve(sizeof(uint32_t) * (state.cap + 1ul), "assignment");
+    a->frame_number = store_reserve(sizeof(uint32_t) * (state.cap + 1ul), "assignment");
+    a->preferred = store_reserve(sizeof(uint32_t) * (events + 1), "assignment");
+    a->chosen = store_reserve(sizeof(uint32_t) * (events + 1), "assignment");
+    return a->number != NULL && a->pages != NULL && a->span_first != NULL && a->span_next != NULL &&
+           a->spans != NULL && a->frames != NULL && a->frame_number != NULL && a->preferred != NULL &&
+           a->chosen != NULL;
+}
+
+static void assignment_close(struct assignment *a)
+{
+    size_t events = state.event_count;
+    store_return(a->number, sizeof(uint32_t) * state.page_count);
+    store_return(a->pages, sizeof(uint32_t) * (events + 1));
+    store_return(a->span_first, sizeof(uint32_t) * (events + 2));
+    store_return(a->span_next, sizeof(uint32_t) * (events + 2));
+    store_return(a->spans, sizeof *a->spans * (events + 1));
+    store_return(a->frames, sizeof(uint32_t) * (state.cap + 1ul));
+    store_return(a->frame_number, sizeof(uint32_t) * (state.cap + 1ul));
+    store_return(a->preferred, sizeof(uint32_t) * (events + 1));
+    store_return(a->chosen, sizeof(uint32_t) * (events + 1));
+}
+
+/* Numbers the pages and counts their spans: one for each time they take a frame, and one for what was held before. */
+static void number_pages(struct assignment *a)
+{
+    for (uint32_t i = 0; i < state.event_count; i++) {
+        uint32_t *number = &a->number[state.events[i].page];
+        bool is_first = *number == 0;
+        if (is_first) {
+            a->pages[a->page_count] = state.events[i].page;
+            *number = ++a->page_count;
+        }
+        a->span_first[*number] += state.events[i].is_taken || is_first;
+    }
+    for (uint32_t i = 1; i <= a->page_count; i++) {
+        a->span_first[i] += a->span_first[i - 1];
+        a->span_next[i] = a->span_first[i];
+    }
+    a->span_next[0] = 0;
+}
+
+/* Events of a page alternate, so its spans are filled in order. */
+static uint32_t fill_spans(struct assignment *a)
+{
+    for (uint32_t i = 0; i < state.event_count; i++) {
+        uint32_t number = a->number[state.events[i].page] - 1;
+        uint32_t *next = &a->span_next[number];
+        if (state.events[i].is_taken) {
+            a->spans[(*next)++] = (struct assign_span){ number, i, state.event_count };
+        } else if (*next == a->span_first[number]) {
+            a->spans[(*next)++] = (struct assign_span){ number, 0, i };
+        } else {
+            a->spans[*next - 1].end = i;
+        }
+    }
+    return a->span_first[a->page_count];
+}
+
+/* Frames that one page held all the time are not to be had. */
+static void number_frames(struct assignment *a)
+{
+    for (uint32_t i = 0; i < state.first_unused; i++) {
+        const struct frame *frame = &state.frames[i];
+        if (frame->exists && (frame->owner == FRAMES_NONE || a->number[frame->owner] != 0)) {
+            a->frames[a->frame_count] = i;
+            a->frame_number[i] = ++a->frame_count;
+        }
+    }
+    for (uint32_t i = 0; i < a->page_count; i++) {
+        uint32_t frame = state.pages[a->pages[i]].frame;
+        a->preferred[i] = frame == 0 || a->frame_number[frame - 1] == 0 ? ASSIGN_NONE : a->frame_number[frame - 1] - 1;
+    }
+}
+
+void frames_assign(void)
+{
+    struct assignment a = { 0 };
+    if (!state.is_watching || state.event_count == 0) {
+        state.is_watching = false;
+        return;
+    }
+    state.is_watching = false;
+    if (assignment_open(&a)) {
+        number_pages(&a);
+        uint32_t span_count = fill_spans(&a);
+        number_frames(&a);
+        struct assign_problem problem = { .spans = a.spans, .span_count = span_count, .page_count = a.page_count,
+                                          .frame_count = a.frame_count, .preferred = a.preferred,
+                                          .effort = ASSIGN_EFFORT };
+        uint32_t assigned = assign_frames(&problem, a.chosen);
+        for (uint32_t i = 0; i < a.page_count && assigned != UINT32_MAX; i++) {
+            state.pages[a.pages[i]].wanted = a.chosen[i] == ASSIGN_NONE ? 0 : a.frames[a.chosen[i]] + 1;
+        }
+        say(SAY_DEBUG, "frames assigned to %u of %u pages, %u frames", assigned, a.page_count, a.frame_count);
+    }
+    assignment_close(&a);
 }
 
 /* Takes a free frame out of existence: nothing may map it any more. */

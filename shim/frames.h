@@ -31,7 +31,7 @@ struct place {
     uint32_t first_page;        /* arena page; unused in slabs */
     uint32_t page_count;        /* 0: a piece of a slab, always resident */
     uint32_t slab, unit, unit_count; /* for pieces */
-    uint32_t next;              /* free list; owned by space.c */
+    uint32_t next, child;       /* free places; owned by space.c */
     bool is_resident;           /* owns its frames (pieces: always) */
     struct last_use last;
 };
@@ -56,6 +56,13 @@ bool frames_acquire(struct place *place, uint32_t stream, CUresult *result);
 void frames_release(struct place *place);
 /* The frames of `from` become those of `to`, which has as many pages and none of its own. */
 bool frames_move(struct place *from, struct place *to, uint32_t stream, CUresult *result);
+
+/* Assignment: an iteration is watched, and from then on each page prefers one frame, chosen so that while iterations
+ * repeat no page needs another (policy/assign.h). Pages that got none, and iterations that differ, are served as
+ * before. frames_assign ends the watch; frames_unwatch gives it up. */
+void frames_watch(void);
+void frames_assign(void);
+void frames_unwatch(void);
 
 /* Memory taken outside the pool. False if `count` more do not fit beside what is in use. */
 bool frames_charge(uint32_t count);

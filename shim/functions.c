@@ -132,6 +132,14 @@ static const char *keep_name(const char *name)
     return copy;
 }
 
+static bool has_structs(const struct answers *answers)
+{
+    for (uint32_t i = 0; i < answers->count; i++)
+        if (answers->parameters[i].bytes > 8)
+            return true;
+    return false;
+}
+
 static void read_code(struct function *function)
 {
     const struct function_facts *facts = &function->facts;
@@ -176,7 +184,8 @@ static struct function *make_locked(const struct answers *answers)
                   .name = keep_name(answers->name),
                   .param_count = answers->count,
                   .argument_bytes = answers->argument_bytes,
-                  .has_param_info = answers->has_param_info},
+                  .has_param_info = answers->has_param_info,
+                  .has_unaligned_params = has_structs(answers)},
         .module = answers->module,
         .library = answers->library,
         .parameter_count = answers->count,

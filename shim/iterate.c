@@ -268,6 +268,7 @@ void iterate_record(uint32_t stream)
 
 void iterate_left(uint32_t stream)
 {
+    frames_unwatch();
     stats_set_phase(PHASE_REACTIVE);
     const char *trouble = follow_trouble();
     bool is_short = trouble != NULL && __builtin_strcmp(trouble, FOLLOW_SHORT) == 0;
@@ -339,6 +340,7 @@ static void try_to_plan(uint32_t stream)
 static void iteration_ended(uint32_t stream)
 {
     stats_row(state.position);
+    frames_assign();
     if (proven_wants_new_plan()) {
         plan_again(stream);
         return;
@@ -392,6 +394,9 @@ void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream)
     note_boundary();
     try_to_plan(stream);
     if (follow_matches_start(signature) && follow_begin(stream)) {
+        if (state.probation_left == 1) {
+            frames_watch();     /* the second of its kind: places have settled */
+        }
         stats_row(state.position);
         stats_set_phase(state.probation_left > 0 ? PHASE_PROBATION : PHASE_PLANNED);
         stats_snapshot(state.position);

@@ -9,13 +9,15 @@ static uint64_t submissions;    /* stamps the allocations that the operation in 
 static bool has_bit(const uint64_t *words, uint32_t where)
 {
     uint32_t word = where / 8;
-    return word >= 512 || (words[word / 64] >> (word % 64) & 1);
+    uint32_t last = (where + 7) / 8; /* of a packed struct: the address lies in two words */
+    return last >= 512 || (words[word / 64] >> (word % 64) & 1) || (words[last / 64] >> (last % 64) & 1);
 }
 
 static void judge_launch(const struct function_facts *facts, const struct use *use, struct touch *touch)
 {
     touch->is_stored |= facts->is_readable && has_bit(facts->stored_words, use->where);
     touch->is_loaded |= !facts->is_readable || has_bit(facts->loaded_words, use->where);
+    touch->is_published |= facts->is_readable && has_bit(facts->escaped_words, use->where);
 }
 
 static void judge_copy(const struct copy_arguments *copy, const struct use *use, struct allocation *allocation,

@@ -156,20 +156,30 @@ static uint32_t address_words(const struct operation *operation)
     return words < most ? words : most;
 }
 
+/* Packed structs hold pointers at any byte; where the code cannot be read, a struct is known by its size. */
+static uint32_t address_step(const struct operation *operation)
+{
+    if (operation->kind != OPERATION_LAUNCH || !operation->facts->has_unaligned_params)
+        return sizeof(uint64_t);
+    return operation->facts->is_readable ? 1 : 4;
+}
+
 bool launch_find_uses(struct operation *operation, CUdeviceptr arena_begin, CUdeviceptr arena_end)
 {
     uint64_t span = arena_end - arena_begin;
-    uint32_t count = 0, words = address_words(operation);
-    for (uint32_t i = 0; i < words; i++) {
+    uint32_t count = 0, bytes = address_words(operation) * (uint32_t)sizeof(uint64_t), step = address_step(operation);
+    if (step < sizeof(uint64_t)) /* the last pointer of a packed struct may end where the block ends */
+        bytes = operation->argument_bytes;
+    for (uint32_t at = 0; at + sizeof(uint64_t) <= bytes; at += step) {
         uint64_t word;
-        memcpy(&word, operation->arguments + i * sizeof word, sizeof word);
+        memcpy(&word, operation->arguments + at, sizeof word);
         if (__builtin_expect(word - arena_begin >= span, 1))
             continue;
         if (count == LAUNCH_MAX_USES) {
             operation->use_count = count;
             return false;
         }
-        operation->uses[count++] = (struct use){(uint32_t)(i * sizeof word), word};
+        operation->uses[count++] = (struct use){at, word};
     }
     operation->use_count = count;
     return true;

@@ -63,6 +63,8 @@ struct function_facts {
      * only valid if is_readable. Blocks longer than 512*8 bytes: words beyond are taken as stored and loaded. */
     uint64_t stored_words[8];   /* memory may be written through this word */
     uint64_t loaded_words[8];   /* memory may be read through this word */
+    uint64_t escaped_words[8];  /* the kernel may store this word's value in memory */
+    bool has_unaligned_params;  /* structs that may hold pointers off 8-byte words (valid even if not is_readable) */
 };
 
 struct operation {
@@ -94,6 +96,6 @@ uint64_t launch_signature(const struct operation *operation);
  * sight of a handle. */
 const struct function_facts *launch_facts(CUfunction function);
 
-/* Fills operation->uses (capacity LAUNCH_MAX_USES) from the argument block: every 8-byte-aligned word inside
- * [arena_begin, arena_end). Returns false if there were too many. */
+/* Fills operation->uses (capacity LAUNCH_MAX_USES) from the argument block: every 8-byte-aligned word, and of
+ * packed structs every word, inside [arena_begin, arena_end). Returns false if there were too many. */
 bool launch_find_uses(struct operation *operation, CUdeviceptr arena_begin, CUdeviceptr arena_end);

@@ -160,8 +160,10 @@ static bool writes_elsewhere(const struct operation *operation)
     for (uint32_t where = 0; facts->is_readable && where + 8 <= operation->argument_bytes && where < 512 * 8; where += 8) {
         uint64_t value;
         CUmemorytype type;
-        if (next_use < operation->use_count && operation->uses[next_use].where == where) {
+        while (next_use < operation->use_count && operation->uses[next_use].where + 8 <= where) {
             next_use++;
+        }
+        if (next_use < operation->use_count && operation->uses[next_use].where < where + 8) {
             continue;
         }
         __builtin_memcpy(&value, operation->arguments + where, 8);

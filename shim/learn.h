@@ -19,6 +19,7 @@ struct touch {
     bool is_full_write;         /* overwrites every byte without reading */
     bool is_hidden;
     bool was_fresh;
+    bool is_published;          /* its address may be stored in memory by the operation */
 };
 
 #define TOUCHES_MAX 1024

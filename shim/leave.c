@@ -27,17 +27,25 @@ static uint32_t missing_input(const struct live *live, uint32_t version)
     return SCRIPT_NONE;
 }
 
-static void lock_inputs(struct live *live, uint32_t version, bool is_locked)
+#define MAX_LOCKED 1024u
+
+/* What the replay reads stays in frames meanwhile; a later version that stands in the same allocation may go. */
+static uint32_t lock_inputs(struct live *live, uint32_t version, uint32_t *locked)
 {
     const struct script_operation *producer =
         &live->script->operations[live->script->versions[version].producer];
-    for (uint32_t i = 0; i < producer->touch_count; i++) {
-        uint32_t slot = live->script->touches[producer->first_touch + i].slot;
-        if (live->slots[slot].allocation != SCRIPT_NONE) {
-            struct allocation *allocation = space_get(live->slots[slot].allocation);
-            allocation->locks = is_locked ? allocation->locks + 1 : allocation->locks - 1;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < producer->touch_count && count < MAX_LOCKED; i++) {
+        const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
+        const struct live_slot *slot = &live->slots[touch->slot];
+        bool is_needed = live->script->slots[touch->slot].kind != SLOT_PLANNED ||
+                         (touch->reads != SCRIPT_NONE && slot->at_home == touch->reads);
+        if (is_needed && slot->allocation != SCRIPT_NONE) {
+            space_get(slot->allocation)->locks++;
+            locked[count++] = slot->allocation;
         }
     }
+    return count;
 }
 
 /* Contents that were evicted while others were rebuilt are versions on the host from now on. */
@@ -84,11 +92,53 @@ static bool rebuild_one(struct live *live, uint32_t version, CUresult *result)
     if (live->versions[version].state == VERSION_HOST) {
         return live_swap_in(live, version, result);
     }
-    lock_inputs(live, version, true);
+    static uint32_t locked[MAX_LOCKED]; /* guarded by the turn */
+    uint32_t count = lock_inputs(live, version, locked);
     bool is_done = fetch_given(live, version, result) &&
                    live_replay(live, live->script->versions[version].producer, result);
-    lock_inputs(live, version, false);
+    while (count > 0) {
+        space_get(locked[--count])->locks--;
+    }
     return is_done;
+}
+
+static bool is_read_by(const struct live *live, uint32_t operation, uint32_t version)
+{
+    const struct script_operation *reader = &live->script->operations[operation];
+    for (uint32_t i = 0; i < reader->touch_count; i++) {
+        if (live->script->touches[reader->first_touch + i].reads == version) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ghosts and old versions: present, but neither what the program has in its hands nor read by operation `reader`
+ * (SCRIPT_NONE: by none). True if some memory came free. */
+static bool move_aside(struct live *live, uint32_t reader)
+{
+    bool has_moved = false;
+    for (uint32_t v = 0; v < live->script->version_count; v++) {
+        struct live_version *version = &live->versions[v];
+        uint32_t slot = live->script->versions[v].slot;
+        bool is_current = live->slots[slot].allocation != SCRIPT_NONE && live->slots[slot].current == v;
+        if (version->state != VERSION_PRESENT || is_current || live->slots[slot].at_home == v ||
+            (reader != SCRIPT_NONE && is_read_by(live, reader, v))) {
+            continue;
+        }
+        struct place *place = space_place(version->place);
+        if (place->page_count > 0 && version->host == NULL) {
+            version->host = swap_out(place->base, live->script->versions[v].bytes, live->stream, SWAP_TRAFFIC);
+        }
+        if (place->page_count > 0 && version->host != NULL) {
+            last_use_note(&place->last, live->stream);
+            space_give_place(version->place);
+            version->place = SCRIPT_NONE;
+            version->state = VERSION_HOST;
+            has_moved = true;
+        }
+    }
+    return has_moved;
 }
 
 /* Rebuilds with a stack of its own: chains are as long as the network is deep. */
@@ -111,34 +161,17 @@ static bool rebuild(struct live *live, uint32_t wanted, uint32_t *stack, CUresul
             stack[depth++] = input;
             continue;
         }
-        if (++steps > limit || !rebuild_one(live, version, result)) {
+        if (++steps > limit) {
             return false;
         }
+        bool is_done = rebuild_one(live, version, result);
         note_evictions(live);
-    }
-    return true;
-}
-
-/* Ghosts and old versions: present, but not what the program has in its hands. */
-static void move_aside(struct live *live)
-{
-    for (uint32_t v = 0; v < live->script->version_count; v++) {
-        struct live_version *version = &live->versions[v];
-        uint32_t slot = live->script->versions[v].slot;
-        bool is_current = live->slots[slot].allocation != SCRIPT_NONE && live->slots[slot].current == v;
-        if (version->state == VERSION_PRESENT && !is_current && live->slots[slot].at_home != v) {
-            struct place *place = space_place(version->place);
-            if (place->page_count > 0 && version->host == NULL) {
-                version->host = swap_out(place->base, live->script->versions[v].bytes, live->stream, SWAP_TRAFFIC);
-                if (version->host != NULL) {
-                    last_use_note(&place->last, live->stream);
-                    space_give_place(version->place);
-                    version->place = SCRIPT_NONE;
-                    version->state = VERSION_HOST;
-                }
-            }
+        if (!is_done && (is_at_hand(live, version) || *result != CUDA_ERROR_OUT_OF_MEMORY ||
+                         !move_aside(live, live->script->versions[version].producer))) {
+            return false;
         }
     }
+    return true;
 }
 
 static bool has_away(const struct live *live)
@@ -182,7 +215,7 @@ bool live_restore(struct live *live, CUresult *result)
     reside_allow_eviction(true);
     bool is_done = true;
     if (has_away(live)) {
-        move_aside(live);
+        move_aside(live, SCRIPT_NONE);
         is_done = rebuild_held(live, result);
     }
     live->is_restoring = false;

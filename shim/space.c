@@ -119,14 +119,47 @@ static uint64_t mix(uint64_t x)
 
 /* ---- places with pages ---- */
 
-static uint32_t *free_list(uint32_t pages)
+/* Free places of one size are a pairing heap: the lowest comes first, so that in every iteration the same allocation
+ * gets the same place, whatever the order of the frees was. */
+static uint32_t meld(uint32_t a, uint32_t b)
 {
-    return pages < SIZE_CLASSES ? &state.free_by_pages[pages] : &state.free_large;
+    if (a == SPACE_NONE || b == SPACE_NONE) {
+        return a == SPACE_NONE ? b : a;
+    }
+    uint32_t root = a < b ? a : b, other = a < b ? b : a;
+    state.places[other].next = state.places[root].child;
+    state.places[root].child = other;
+    return root;
 }
 
-static uint32_t pop_free(uint32_t pages)
+/* Melds the children of a root that was taken, in pairs. */
+static uint32_t meld_children(uint32_t child)
 {
-    uint32_t *link = free_list(pages);
+    uint32_t pairs = SPACE_NONE, root = SPACE_NONE;
+    while (child != SPACE_NONE) {
+        uint32_t first = child, second = state.places[child].next;
+        child = second == SPACE_NONE ? SPACE_NONE : state.places[second].next;
+        state.places[first].next = SPACE_NONE;
+        if (second != SPACE_NONE) {
+            state.places[second].next = SPACE_NONE;
+        }
+        uint32_t pair = meld(first, second);
+        state.places[pair].next = pairs;
+        pairs = pair;
+    }
+    while (pairs != SPACE_NONE) {
+        uint32_t next = state.places[pairs].next;
+        state.places[pairs].next = SPACE_NONE;
+        root = meld(root, pairs);
+        pairs = next;
+    }
+    return root;
+}
+
+/* The rare sizes share a plain list. */
+static uint32_t pop_large(uint32_t pages)
+{
+    uint32_t *link = &state.free_large;
     while (*link != SPACE_NONE && state.places[*link].page_count != pages) {
         link = &state.places[*link].next;
     }
@@ -135,6 +168,31 @@ static uint32_t pop_free(uint32_t pages)
         *link = state.places[found].next;
     }
     return found;
+}
+
+static uint32_t pop_free(uint32_t pages)
+{
+    if (pages >= SIZE_CLASSES) {
+        return pop_large(pages);
+    }
+    uint32_t found = state.free_by_pages[pages];
+    if (found != SPACE_NONE) {
+        state.free_by_pages[pages] = meld_children(state.places[found].child);
+        state.places[found].child = SPACE_NONE;
+    }
+    return found;
+}
+
+static void push_free(uint32_t index)
+{
+    struct place *place = &state.places[index];
+    if (place->page_count >= SIZE_CLASSES) {
+        place->next = state.free_large;
+        state.free_large = index;
+        return;
+    }
+    place->next = place->child = SPACE_NONE;
+    state.free_by_pages[place->page_count] = meld(state.free_by_pages[place->page_count], index);
 }
 
 static uint32_t new_place(void)
@@ -312,9 +370,7 @@ void space_give_place(uint32_t index)
         return;
     }
     frames_release(place);
-    uint32_t *list = free_list(place->page_count);
-    place->next = *list;
-    *list = index;
+    push_free(index);
 }
 
 /* ---- allocations ---- */

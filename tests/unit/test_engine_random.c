@@ -16,6 +16,8 @@
 #define LARGE (6u * FRAME)
 #define SMALL 1024u
 #define OVERHEAD_FRAMES 20u     /* our own tables, and what a plan keeps in reserve */
+#define STOPPED_STATUS 3        /* the engine ended the process, with a reason */
+#define FIRST_CALL 3u           /* the two before it ask whether there is a context */
 #define MAX_BUFFERS 96u
 #define MAX_STEPS 160u
 #define MAX_OUTPUTS 512u
@@ -107,7 +109,7 @@ static void add_launch(struct program *p, uint32_t kernel, uint32_t news, uint32
 
 static void add_forward(struct program *p)
 {
-    uint32_t in = some_live(p), small = below(p, GIVEN_SMALL), fresh;
+    uint32_t in = some_live(p), other = some_live(p), small = below(p, GIVEN_SMALL), fresh;
     switch (below(p, 10)) {
     case 0:
     case 1:
@@ -135,8 +137,8 @@ static void add_forward(struct program *p)
         break;
     case 7:
         fresh = new_buffer(p);
-        add_launch(p, NETWORK_linear_backward, fresh, 1, (uint32_t[]){ fresh, in, some_live(p), small, (small + 1) % GIVEN_SMALL },
-                   5, 3);
+        add_launch(p, NETWORK_linear_backward, fresh, 1, (uint32_t[]){ fresh, in, other, small, (small + 1) % GIVEN_SMALL }, 5,
+                   3);
         break;
     case 8:
         fresh = below(p, 2) ? new_buffer(p) : some_live(p);
@@ -338,11 +340,16 @@ static void note_phase(uint32_t iteration)
     was_planned |= stats_phase() == PHASE_PLANNED;
 }
 
+struct trial {
+    uint64_t seed, fail_at;     /* fail_at: driver call that is refused, once; 0: none */
+};
+
 static void try_program(const void *argument)
 {
     static struct program program;
     static struct run plain, capped;
-    uint64_t seed = *(const uint64_t *)argument;
+    const struct trial *trial = argument;
+    uint64_t seed = trial->seed;
     make_program(&program, seed);
     uint32_t iterations = 9, broken = seed % 3 == 0 ? 6 : UINT32_MAX;
     REQUIRE(run_program(&plain, &program, plain_machine(), iterations, broken));
@@ -357,14 +364,18 @@ static void try_program(const void *argument)
                                        .seed = seed });
     const struct engine_machine settings = { .stream = seed % 2 ? fake_stream() : CU_STREAM_LEGACY,
                                              .is_readable = seed % 7 < 4,
+                                             .is_retrying = trial->fail_at != 0,
                                              .cap_bytes = fake_config.cap_bytes,
                                              .ended_iteration = note_phase };
+    fake_fail(trial->fail_at, false);
     bool is_done = run_program(&capped, &program, engine_machine_open(&settings), iterations, broken);
     tally->refused += !is_done;
     tally->planned += was_planned;
     tally->replaying += follow_count().replayed > 0;
     if (!is_done) {
+        bool has_less = strcmp(fake_failed_call(), "fake_cuMemCreate") == 0; /* the cap is lower then */
         REQUIRE_EQUAL(engine_machine_error(), CUDA_ERROR_OUT_OF_MEMORY);
+        REQUIRE(!fake_config.may_swap || has_less);
         return;
     }
     REQUIRE_EQUAL(plain.output_count, capped.output_count);
@@ -389,7 +400,8 @@ static void test_any_program_gives_its_own_results(void **unused)
     uint32_t failed = 0;
     uint64_t first = number("UNITS_SEED", 1), count = number("UNITS_SEEDS", 60);
     for (uint64_t seed = first; seed < first + count; seed++) {
-        int status = child_run(try_program, &seed);
+        const struct trial trial = { .seed = seed };
+        int status = child_run(try_program, &trial);
         if (status != 0) {
             print_message("seed %llu: status %d\n", (unsigned long long)seed, status);
             failed++;
@@ -404,9 +416,32 @@ static void test_any_program_gives_its_own_results(void **unused)
     }
 }
 
+/* The engine may end the process with a reason, when nothing else is left; it must not go on with wrong bytes. */
+static void test_any_program_survives_a_refused_call(void **unused)
+{
+    (void)unused;
+    uint32_t failed = 0, stopped = 0;
+    uint64_t first = number("UNITS_SEED", 1), count = number("UNITS_SEEDS", 60);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        struct trial trial = { .seed = seed, .fail_at = FIRST_CALL + seed * 7919 % 5000 };
+        int status = child_run(try_program, &trial);
+        stopped += status == STOPPED_STATUS;
+        if (status != 0 && status != STOPPED_STATUS) {
+            print_message("seed %llu, call %llu: status %d\n", (unsigned long long)seed, (unsigned long long)trial.fail_at, status);
+            failed++;
+        }
+    }
+    print_message("%u stopped\n", stopped);
+    assert_int_equal(failed, 0);
+    assert_true(stopped <= 5 + count / 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_any_program_gives_its_own_results) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_program_gives_its_own_results),
+        cmocka_unit_test(test_any_program_survives_a_refused_call),
+    };
     tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (tally == MAP_FAILED) {
         return 1;

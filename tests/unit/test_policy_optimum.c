@@ -1,4 +1,5 @@
 /* links: tests/unit/policy_exhaustive.c policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/tidy.c  */
+#include "policy/cut.h"
 #include "policy/generate.h"
 #include "policy/graph.h"
 #include "policy/plan.h"
@@ -16,6 +17,20 @@ struct tally {
     uint64_t worst_seed;
 };
 
+/* The cut at any position bounds every plan from below. */
+static void check_bounds(const struct policy_problem *problem, uint64_t cap, uint64_t least, struct tally *t)
+{
+    struct graph graph;
+    assert_true(graph_build(&graph, problem));
+    for (uint32_t position = 0; position < problem->operation_count; position++) {
+        struct cut cut;
+        assert_true(cut_solve(&graph, position, cap, &cut));
+        t->bound_broken += cut.bound_ns > least;
+        cut_release(&cut);
+    }
+    graph_release(&graph);
+}
+
 static void compare_at(const struct policy_problem *problem, uint64_t cap, uint64_t seed, struct tally *t)
 {
     struct plan plan;
@@ -28,6 +43,7 @@ static void compare_at(const struct policy_problem *problem, uint64_t cap, uint6
         return;
     }
     t->points++;
+    check_bounds(problem, cap, least, t);
     if (status != POLICY_OK) {
         t->missed++;
         if (getenv("POLICY_VERBOSE"))

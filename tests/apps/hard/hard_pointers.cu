@@ -117,7 +117,7 @@ static int long_table()
         CHECK(cudaMemset(table, 0, ENTRIES * sizeof *table));
         upload(net, i);
         run_forward(net);
-        for (int l = 0; l < LAYERS; l++)
+        for (int l = 0; l < 8; l++)
             store_pointer<<<1, 1>>>(table, ENTRIES - 1 - l, net.y[l + 1]);
         float loss = read_loss(net), sum = 0.0f, *dy = start_backward(net);
         for (int l = LAYERS; l-- > 0;) {
@@ -319,6 +319,27 @@ static int ranges()
     return finish(net);
 }
 
+/* The same; the range between the two is freed before what was made of it. */
+static int ranges_freed()
+{
+    chain net = make_chain(LAYERS);
+    for (int i = 0; i < ITERATIONS; i++) {
+        upload(net, i);
+        for (int l = 0; l < LAYERS; l++) {
+            float *between = make<float>(N);
+            net.y[l + 1] = make<float>(N);
+            forward_range<<<16, 256>>>(between, between + N, net.y[l], net.y[l] + N, net.w + l * W);
+            forward_range<<<16, 256>>>(net.y[l + 1], net.y[l + 1] + N, between, between + N, net.w + l * W);
+            drop(between);
+        }
+        float loss = read_loss(net);
+        run_backward(net);
+        run_step(net);
+        printf("iter %d loss %a\n", i, static_cast<double>(loss));
+    }
+    return finish(net);
+}
+
 /* Arrays counted from one: the kernels get the address before the first element. */
 static __global__ void forward_from_one(float *y, const float *x, const float *w, int n)
 {
@@ -345,8 +366,8 @@ static int from_one()
 }
 
 struct pointer_list {
-    float *at[30];
-    int sizes[30];
+    float *at[6];
+    int sizes[6];
 };
 
 static __global__ void scale_many(pointer_list list, int count, float factor)
@@ -366,16 +387,18 @@ static int multi_tensor()
         run_forward(net);
         float *host[64] = {};
         pointer_list list = {};
-        for (int t = 0; t < 30; t++) {
-            list.at[t] = net.y[t + 5];
-            list.sizes[t] = t + i < 20 ? 1000 : 32000;
-            host[t] = net.y[t + 5];
+        for (int group = 0; group < 5; group++) {
+            for (int t = 0; t < 6; t++) {
+                list.at[t] = net.y[group * 6 + t + 5];
+                list.sizes[t] = group * 6 + t + i < 20 ? 1000 : 32000;
+            }
+            host[group] = list.at[2];
+            scale_many<<<8, 256>>>(list, 6, 1.0f + 0.01f * i);
         }
-        scale_many<<<8, 256>>>(list, 30, 1.0f + 0.01f * i);
         float loss = read_loss(net), sum = 0.0f;
         if (i % 4 == 3) {
             CHECK(cudaMemcpy(table, host, sizeof host, cudaMemcpyHostToDevice));
-            sum = through(out, table, i % 30, N);
+            sum = through(out, table, i % 5, N);
         }
         run_backward(net);
         run_step(net);
@@ -395,6 +418,7 @@ int main(int argc, char **argv)
                                {"optional-pointers", optional_pointers},
                                {"packed-struct", packed_struct},
                                {"ranges", ranges},
+                               {"ranges-freed", ranges_freed},
                                {"from-one", from_one},
                                {"multi-tensor", multi_tensor}};
     return run_case(cases, argc, argv);
