@@ -16,6 +16,7 @@
 
 #define PROBATION_ITERATIONS 2u
 #define RESERVE_FRAMES 2u       /* for slabs that fill otherwise than in the recording */
+#define PERIOD_HISTORY (1u << 18)  /* iterations of up to half as many operations are found */
 #define PLANNING_NANOSECONDS 1000000000ull
 
 /* Iterations begin where a kernel of this name is launched (REPRISE_MARKER): no detection. */
@@ -46,7 +47,7 @@ static struct {
 
 bool iterate_open(void)
 {
-    state.period = period_start(0);
+    state.period = period_start(PERIOD_HISTORY);
     state.reserve_frames = RESERVE_FRAMES;
     return state.period != NULL;
 }
@@ -64,7 +65,7 @@ uint64_t iterate_floor_bytes(void)
 void iterate_new_lane(void)
 {
     period_stop(state.period);
-    state.period = period_start(0);
+    state.period = period_start(PERIOD_HISTORY);
     CHECK(state.period != NULL);
     state.position = state.known_boundary = 0;
     state.marked = (struct marked){ 0 };

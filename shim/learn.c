@@ -151,9 +151,9 @@ static void record_uses(struct record *record, const struct operation *operation
     record->use_count = state.use_count - record->first_use;
 }
 
-/* Does the kernel write to memory that is neither ours nor seen by us: pinned host memory, the program's own mappings?
- * Running it twice would write there twice. */
-static bool writes_elsewhere(const struct operation *operation)
+/* Does the kernel use memory that is neither ours nor seen by us: pinned host memory, the program's own mappings? Run
+ * again, it would write there twice, or read what is there by then. */
+static bool reaches_elsewhere(const struct operation *operation)
 {
     const struct function_facts *facts = operation->facts;
     uint32_t next_use = 0;
@@ -167,8 +167,8 @@ static bool writes_elsewhere(const struct operation *operation)
             continue;
         }
         __builtin_memcpy(&value, operation->arguments + where, 8);
-        bool is_stored = facts->stored_words[where / 512] >> (where / 8 % 64) & 1;
-        if (is_stored && value >= 65536 && value < 1ull << 57 &&
+        bool is_used = (facts->stored_words[where / 512] | facts->loaded_words[where / 512]) >> (where / 8 % 64) & 1;
+        if (is_used && value >= 65536 && value < 1ull << 57 &&
             driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value) == CUDA_SUCCESS) {
             return true;
         }
@@ -209,7 +209,7 @@ uint32_t learn_before(const struct operation *operation, uint64_t signature, str
         __builtin_memcpy(record->grid, grid, sizeof grid);
         __builtin_memcpy(record->block, block, sizeof block);
     }
-    if (operation->kind == OPERATION_LAUNCH && (operation->facts->has_indirect_store || writes_elsewhere(operation))) {
+    if (operation->kind == OPERATION_LAUNCH && (operation->facts->has_indirect_store || reaches_elsewhere(operation))) {
         record->is_usable = false;
     }
     if (operation->kind == OPERATION_COPY) {

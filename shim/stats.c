@@ -18,13 +18,25 @@
 
 #include "shim/inside.h"
 
-#define MAX_SNAPSHOTS (1u << 20)            /* a ring */
+#define MAX_SNAPSHOTS (1u << 18)            /* a ring: iterations of up to half as many operations get their rows */
+#define MAX_TOTALS (1u << 22)
 #define MAX_ROWS (1u << 20)
 
-struct counters {
-    uint64_t position, nanoseconds, launches, replayed, replayed_nanoseconds;
-    uint64_t out_bytes, in_bytes, audited_bytes, driver_calls, host_syncs;
+/* What changes seldom while a program fits. */
+struct totals {
+    uint64_t replayed, replayed_nanoseconds, out_bytes, in_bytes, audited_bytes, driver_calls, host_syncs;
     enum phase phase;
+};
+
+/* Taken before every operation, so as small and cheap as can be. */
+struct snapshot {
+    uint64_t position, ticks, launches;
+    uint32_t totals;                        /* index, plus one; 0: no snapshot */
+};
+
+struct counters {
+    uint64_t position, ticks, launches;
+    struct totals totals;
 };
 
 struct row {
@@ -33,7 +45,10 @@ struct row {
 };
 
 static struct {
-    struct counters *snapshots;
+    struct snapshot *snapshots;
+    struct totals *totals;
+    uint32_t totals_count;
+    uint64_t first_ticks, first_nanoseconds;
     struct row *rows;
     uint32_t row_count;
     struct counters rows_end;
@@ -49,9 +64,39 @@ const char *phase_name(enum phase phase)
     return names[phase];
 }
 
+static uint64_t nanoseconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* The processor's own counter where it has one that runs evenly: a third of the price of a clock. */
+static uint64_t ticks_now(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return nanoseconds_now();
+#endif
+}
+
+static double seconds_of(uint64_t ticks)
+{
+    uint64_t all_ticks = ticks_now() - state.first_ticks, all = nanoseconds_now() - state.first_nanoseconds;
+    return all_ticks == 0 ? 0 : (double)ticks * (double)all / (double)all_ticks / 1e9;
+}
+
 void stats_open(void)
 {
     state.snapshots = store_reserve(sizeof *state.snapshots * MAX_SNAPSHOTS, "iteration counters");
+    state.totals = store_reserve(sizeof *state.totals * MAX_TOTALS, "iteration counters");
+    state.first_ticks = ticks_now();
+    state.first_nanoseconds = nanoseconds_now();
     state.rows = store_reserve(sizeof *state.rows * MAX_ROWS, "iterations");
 }
 
@@ -90,39 +135,61 @@ void stats_planned(uint64_t nanoseconds, uint64_t peak_bytes, bool is_swapping)
     state.is_plan_swapping = is_swapping;
 }
 
-static struct counters count_now(uint64_t position)
+static struct totals totals_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     struct swap_counts swaps = swap_count();
     struct follow_counts follows = follow_count();
-    return (struct counters){ .position = position,
-                              .nanoseconds = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec,
-                              .launches = state.launches,
-                              .replayed = follows.replayed,
-                              .replayed_nanoseconds = follows.replayed_nanoseconds,
-                              .out_bytes = swaps.out_bytes,
-                              .in_bytes = swaps.in_bytes,
-                              .audited_bytes = swaps.audited_bytes,
-                              .driver_calls = frames_count().driver_calls,
-                              .host_syncs = streams_host_waits(),
-                              .phase = state.phase };
+    return (struct totals){ .replayed = follows.replayed,
+                            .replayed_nanoseconds = follows.replayed_nanoseconds,
+                            .out_bytes = swaps.out_bytes,
+                            .in_bytes = swaps.in_bytes,
+                            .audited_bytes = swaps.audited_bytes,
+                            .driver_calls = frames_count().driver_calls,
+                            .host_syncs = streams_host_waits(),
+                            .phase = state.phase };
+}
+
+static struct counters count_now(uint64_t position)
+{
+    return (struct counters){ position, ticks_now(), state.launches, totals_now() };
+}
+
+static bool totals_equal(const struct totals *a, const struct totals *b)
+{
+    return a->replayed == b->replayed && a->replayed_nanoseconds == b->replayed_nanoseconds &&
+           a->out_bytes == b->out_bytes && a->in_bytes == b->in_bytes && a->audited_bytes == b->audited_bytes &&
+           a->driver_calls == b->driver_calls && a->host_syncs == b->host_syncs && a->phase == b->phase;
+}
+
+/* Index, plus one, of an entry that holds the totals of now: a ring, too. */
+static uint32_t note_totals(void)
+{
+    struct totals now = totals_now();
+    if (state.totals_count == 0 || !totals_equal(&now, &state.totals[(state.totals_count - 1) % MAX_TOTALS])) {
+        state.totals[state.totals_count++ % MAX_TOTALS] = now;
+    }
+    return state.totals_count;
 }
 
 void stats_snapshot(uint64_t position)
 {
-    if (state.snapshots != NULL) {
-        state.snapshots[position % MAX_SNAPSHOTS] = count_now(position);
+    if (state.snapshots != NULL && state.totals != NULL) {
+        state.snapshots[position % MAX_SNAPSHOTS] =
+            (struct snapshot){ position, ticks_now(), state.launches, note_totals() };
     }
 }
 
 static bool find_snapshot(uint64_t position, struct counters *found)
 {
-    if (state.snapshots == NULL || state.snapshots[position % MAX_SNAPSHOTS].position != position ||
-        state.snapshots[position % MAX_SNAPSHOTS].nanoseconds == 0) {
+    if (state.snapshots == NULL) {
         return false;
     }
-    *found = state.snapshots[position % MAX_SNAPSHOTS];
+    const struct snapshot *snapshot = &state.snapshots[position % MAX_SNAPSHOTS];
+    if (snapshot->position != position || snapshot->totals == 0) {
+        return false;
+    }
+    *found = (struct counters){ position, snapshot->ticks, snapshot->launches,
+                                state.totals[(snapshot->totals - 1) % MAX_TOTALS] };
     return true;
 }
 
@@ -158,17 +225,19 @@ void stats_row(uint64_t position)
         end = count_now(position);
     }
     struct row *row = &state.rows[state.row_count++];
-    row->phase = begin.phase > end.phase && begin.phase == PHASE_REACTIVE ? PHASE_REACTIVE : begin.phase;
+    const struct totals *from = &begin.totals, *to = &end.totals;
+    row->phase = from->phase;
     row->delta = (struct counters){ .position = end.position,
-                                    .nanoseconds = end.nanoseconds - begin.nanoseconds,
+                                    .ticks = end.ticks - begin.ticks,
                                     .launches = end.launches - begin.launches,
-                                    .replayed = end.replayed - begin.replayed,
-                                    .replayed_nanoseconds = end.replayed_nanoseconds - begin.replayed_nanoseconds,
-                                    .out_bytes = end.out_bytes - begin.out_bytes,
-                                    .in_bytes = end.in_bytes - begin.in_bytes,
-                                    .audited_bytes = end.audited_bytes - begin.audited_bytes,
-                                    .driver_calls = end.driver_calls - begin.driver_calls,
-                                    .host_syncs = end.host_syncs - begin.host_syncs };
+                                    .totals = { .replayed = to->replayed - from->replayed,
+                                                .replayed_nanoseconds =
+                                                    to->replayed_nanoseconds - from->replayed_nanoseconds,
+                                                .out_bytes = to->out_bytes - from->out_bytes,
+                                                .in_bytes = to->in_bytes - from->in_bytes,
+                                                .audited_bytes = to->audited_bytes - from->audited_bytes,
+                                                .driver_calls = to->driver_calls - from->driver_calls,
+                                                .host_syncs = to->host_syncs - from->host_syncs } };
     state.rows_end = end;
 }
 
@@ -219,10 +288,9 @@ static void put_rows(struct sink *sink)
     put(sink, "  \"iterations\": [");
     for (uint32_t i = 0; i < state.row_count; i++) {
         const struct row *row = &state.rows[i];
-        const struct counters *d = &row->delta;
-        put(sink, "%s\n    {\"index\": %u, \"phase\": \"%s\", \"seconds\": %.9f, \"launches\": %llu, ",
-            i == 0 ? "" : ",", i, phase_name(row->phase), (double)d->nanoseconds / 1e9,
-            (unsigned long long)d->launches);
+        const struct totals *d = &row->delta.totals;
+        put(sink, "%s\n    {\"index\": %u, \"phase\": \"%s\", \"seconds\": %.9f, \"launches\": %llu, ", i == 0 ? "" : ",",
+            i, phase_name(row->phase), seconds_of(row->delta.ticks), (unsigned long long)row->delta.launches);
         put(sink, "\"replayed_launches\": %llu, \"replayed_seconds\": %.9f, ", (unsigned long long)d->replayed,
             (double)d->replayed_nanoseconds / 1e9);
         put(sink, "\"swapped_out_bytes\": %llu, \"swapped_in_bytes\": %llu, \"audited_bytes\": %llu, ",

@@ -51,3 +51,7 @@ DEVICE_FORM_per_thread := --default-stream per-thread
 $(BUILD)/device/programs/runtime_%: tests/device/programs/runtime.cu
 	@mkdir -p $(@D)
 	$(DEVICE_NVCC) $(DEVICE_FORM_$*) -o $@ $<
+
+$(BUILD)/device/programs/race: tests/device/programs/race.cu
+	@mkdir -p $(@D)
+	$(DEVICE_NVCC) -o $@ $<

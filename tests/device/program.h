@@ -53,8 +53,6 @@ struct program_grid {
     bool is_cooperative;
     void *barrier;                        /* cooperative: 64 bytes of zeros, shared by the grid's blocks, which then must all
                                              be run at the same time, each on a thread of its own; else NULL */
-    void *workspace;                      /* cooperative: two 32-bit words, the grid's barrier; %envreg1 is the high
-                                           * half of this address, %envreg2 the low half */
 };
 
 /* Per worker thread. `fault` does not return; it is called for trap, assert, misaligned access and the

@@ -158,10 +158,8 @@ static void read_register_use(struct parser *p, struct ptx_operand *operand, uin
 
 static void read_offset(struct parser *p, struct ptx_operand *operand)
 {
-    if (parse_accept(p, '+'))
-        operand->offset = (int64_t)parse_integer(p);
-    else if (parse_at(p, '-'))
-        operand->offset = (int64_t)parse_integer(p);
+    if (parse_accept(p, '+') || parse_at(p, '-'))
+        operand->offset = (int64_t)((uint64_t)operand->offset + parse_integer(p));
 }
 
 static void read_named(struct parser *p, struct ptx_operand *operand)
@@ -184,6 +182,10 @@ static void read_named(struct parser *p, struct ptx_operand *operand)
     } else if ((operand->variable = find_variable(p, name))) {
         operand->kind = PTX_OP_VARIABLE;
         operand->name = name;
+        if (parse_accept(p, '[')) {   /* an element, by its index */
+            operand->offset = (int64_t)(parse_integer(p) * (ptx_type_bits(operand->variable->type) / 8));
+            parse_expect(p, ']');
+        }
     } else if ((operand->function = ptx_find_function(p->module, name))) {
         operand->kind = PTX_OP_FUNCTION;
         operand->name = name;

@@ -289,18 +289,40 @@ struct ptx_function *ptx_find_function(const struct ptx_module *module, const ch
     return NULL;
 }
 
+/* A declaration may come before its definition, in linked texts from another source; weak twins are the same. */
+static void define_variable(struct ptx_module *module, struct ptx_variable *known, const struct ptx_variable *variable)
+{
+    struct ptx_variable *next = known->next;
+    bool is_placed = known->space == PTX_GLOBAL || known->space == PTX_CONST;
+    *known = *variable;
+    known->next = next;
+    if (is_placed)
+        known->number = module->global_count++;
+}
+
 static void add_module_variable(struct parser *p, struct ptx_variable *variable, bool is_extern)
 {
     struct ptx_module *module = p->module;
-    if (ptx_find_variable(module, variable->name))
-        return;   /* a declaration and its definition, or a weak twin */
-    if (is_extern && variable->space != PTX_SHARED)
-        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "extern variable %s needs linking, which is not supported", variable->name);
+    struct ptx_variable *known = ptx_find_variable(module, variable->name);
+    if (known) {
+        if (known->space != variable->space)
+            parse_refuse(p, CUDA_ERROR_INVALID_PTX, "%s is declared in two spaces", variable->name);
+        if (known->is_extern && !is_extern)
+            define_variable(module, known, variable);
+        return;
+    }
     variable->is_extern = is_extern;
-    if (variable->space == PTX_GLOBAL || variable->space == PTX_CONST)
+    if (!is_extern && (variable->space == PTX_GLOBAL || variable->space == PTX_CONST))
         variable->number = module->global_count++;
     *module->last_variable = variable;
     module->last_variable = &variable->next;
+}
+
+static void check_defined(struct parser *p)
+{
+    for (const struct ptx_variable *v = p->module->variables; v; v = v->next)
+        if (v->is_extern && v->space != PTX_SHARED)
+            parse_refuse(p, CUDA_ERROR_INVALID_PTX, "extern variable %s is not defined", v->name);
 }
 
 /* ---- functions ---- */
@@ -520,6 +542,7 @@ static void read_module(struct parser *p, const char *text, size_t bytes)
             read_declaration(p);
     if (!p->module->version)
         parse_refuse(p, CUDA_ERROR_INVALID_PTX, "no .version");
+    check_defined(p);
     mark_taken(p->module);
 }
 

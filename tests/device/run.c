@@ -35,7 +35,7 @@ static CUresult run_grid(struct grid_work *work, uint64_t seed)
     stats_add_launch();
     work->grid.seed = seed;
     if (work->grid.is_cooperative)
-        work->grid.workspace = work->workspace;
+        work->grid.barrier = work->barrier;
     struct job job = {.run = run_block, .subject = work, .parts = work->blocks, .seed = seed};
     if (work->grid.is_cooperative && work->blocks > 1)
         return crew_run_together(&job);

@@ -50,7 +50,7 @@ struct grid_work {
     struct function *function;
     struct program_grid grid;
     uint64_t blocks;
-    uint32_t workspace[2]; /* of a cooperative grid */
+    uint64_t barrier[8]; /* of a cooperative grid; zeros when it starts */
 };
 
 /* Rows of `width` bytes; height and depth are 1 for a plain copy. */

@@ -12,7 +12,7 @@
 #include "shim/stats.h"
 #include "shim/swap.h"
 
-#define FRAME 16384u
+#define FRAME 8192u
 #define UNIT (8u * FRAME)
 
 struct scenario {

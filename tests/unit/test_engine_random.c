@@ -398,7 +398,7 @@ static void test_any_program_gives_its_own_results(void **unused)
 {
     (void)unused;
     uint32_t failed = 0;
-    uint64_t first = number("UNITS_SEED", 1), count = number("UNITS_SEEDS", 60);
+    uint64_t first = number("UNITS_SEED", 1), count = number("UNITS_SEEDS", 40);
     for (uint64_t seed = first; seed < first + count; seed++) {
         const struct trial trial = { .seed = seed };
         int status = child_run(try_program, &trial);
@@ -409,7 +409,7 @@ static void test_any_program_gives_its_own_results(void **unused)
     }
     print_message("%u planned, %u of them replaying, %u refused memory\n", tally->planned, tally->replaying, tally->refused);
     assert_int_equal(failed, 0);
-    if (count >= 60) {
+    if (count >= 40) {
         assert_true(tally->planned > count / 2);
         assert_true(tally->replaying > count / 2);
         assert_true(tally->refused < count / 4);
@@ -421,7 +421,7 @@ static void test_any_program_survives_a_refused_call(void **unused)
 {
     (void)unused;
     uint32_t failed = 0, stopped = 0;
-    uint64_t first = number("UNITS_SEED", 1), count = number("UNITS_SEEDS", 60);
+    uint64_t first = number("UNITS_SEED", 1), count = number("UNITS_SEEDS", 40);
     for (uint64_t seed = first; seed < first + count; seed++) {
         struct trial trial = { .seed = seed, .fail_at = FIRST_CALL + seed * 7919 % 5000 };
         int status = child_run(try_program, &trial);

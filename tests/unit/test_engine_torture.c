@@ -84,7 +84,7 @@ static void try_once(const void *argument)
 static uint32_t step(void)
 {
     const char *text = getenv("UNITS_TORTURE_STEP"); /* 1: every call */
-    return text == NULL ? 97 : (uint32_t)atoi(text);
+    return text == NULL ? 131 : (uint32_t)atoi(text);
 }
 
 static void torture(struct trial trial)

@@ -1,4 +1,4 @@
-/* links: tests/unit/policy_exhaustive.c policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/tidy.c  */
+/* links: tests/unit/policy_exhaustive.c policy/assign.c policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/prefetch.c policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/swap.c policy/tidy.c  */
 #include "policy/cut.h"
 #include "policy/generate.h"
 #include "policy/graph.h"
@@ -35,7 +35,7 @@ static void compare_at(const struct policy_problem *problem, uint64_t cap, uint6
 {
     struct plan plan;
     uint64_t least = exhaustive_added_ns(problem, cap);
-    struct policy_options options = {.cap_bytes = cap, .deadline_ns = 20000000};
+    struct policy_options options = {.cap_bytes = cap, .deadline_ns = 4000000};
     enum policy_status status = policy_make_plan(problem, &options, &plan, NULL, NULL, 0);
     assert_true(status == POLICY_OK || status == POLICY_INFEASIBLE);
     if (least == EXHAUSTIVE_NONE) {

@@ -133,7 +133,7 @@ static void bad_modules_are_refused(void **state)
     expect_refused(HEAD ".global .align 3 .b8 x[2];", CUDA_ERROR_INVALID_PTX, "power of two");
     expect_refused(HEAD ".global .u32 x[1] = {1, 2};", CUDA_ERROR_INVALID_PTX, "more initial values");
     expect_refused(HEAD ".global .u64 x = nothing;", CUDA_ERROR_INVALID_PTX, "nothing");
-    expect_refused(HEAD ".extern .global .u32 x;", CUDA_ERROR_INVALID_PTX, "linking");
+    expect_refused(HEAD ".extern .global .u32 x;", CUDA_ERROR_INVALID_PTX, "x is not defined");
     expect_refused(HEAD ".entry k() { ret; } .entry k() { ret; }", CUDA_ERROR_INVALID_PTX, "two bodies");
     expect_refused(HEAD ".entry k() { .reg .b32 %r; mov.b32 {{{{{%r}}}}}, 1; }", CUDA_ERROR_INVALID_PTX, "too deep");
 }
