@@ -262,6 +262,7 @@ static bool same_facts(const struct code_facts *a, const struct code_facts *b)
     return same_params(a, b) && !a->unreadable_reason == !b->unreadable_reason &&
            !a->impure_reason == !b->impure_reason && a->has_indirect_load == b->has_indirect_load &&
            a->has_indirect_store == b->has_indirect_store && !memcmp(a->loaded_words, b->loaded_words, bytes) &&
+           a->reads_module_memory == b->reads_module_memory && a->writes_module_memory == b->writes_module_memory &&
            a->has_unaligned_params == b->has_unaligned_params && !memcmp(a->stored_words, b->stored_words, bytes) &&
            !memcmp(a->escaped_words, b->escaped_words, bytes);
 }
@@ -291,6 +292,7 @@ static const struct code_facts *merge(struct module *module, const struct code_f
     facts->has_indirect_load |= b->has_indirect_load;
     facts->has_indirect_store |= b->has_indirect_store;
     facts->reads_module_memory |= b->reads_module_memory;
+    facts->writes_module_memory |= b->writes_module_memory;
     if (same_params(a, b)) {
         facts->loaded_words = either(&module->arena, a->loaded_words, b->loaded_words, a->word_count);
         facts->stored_words = either(&module->arena, a->stored_words, b->stored_words, a->word_count);
@@ -369,6 +371,8 @@ bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const
     }
     out->is_readable = true;
     out->has_unaligned_params = facts->has_unaligned_params;
+    out->reads_module_memory = facts->reads_module_memory;
+    out->writes_module_memory = facts->writes_module_memory;
     out->is_impure = facts->impure_reason != NULL;
     out->impure_reason = facts->impure_reason;
     out->has_indirect_access = facts->has_indirect_load || facts->has_indirect_store;

@@ -347,6 +347,7 @@ static bool judge_access(struct flow *flow, const struct step *step, uint32_t in
     if (is_store) {
         mark_words(flow, flow->stored, address);
         flow->facts->has_indirect_store |= is_indirect;
+        flow->facts->writes_module_memory |= is_module;
         if (is_module)
             say_impure(flow, "writes a module variable");
     }

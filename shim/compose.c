@@ -21,6 +21,7 @@ struct composer {
     const uint64_t **last_print;/* by slot: fingerprint after its last touch */
     bool *is_unexplained;       /* by slot */
     bool *is_held;              /* by slot: was there before the window */
+    uint32_t next_outside;      /* next operation that writes memory that is not ours */
 };
 
 static struct bump banks[2];
@@ -178,6 +179,9 @@ static const char *no_recipe(const struct composer *c, uint32_t index)
     if (record->facts != NULL && record->facts->is_readable && record->facts->is_impure) {
         return record->facts->impure_reason != NULL ? record->facts->impure_reason : "its code is impure";
     }
+    if (record->facts != NULL && record->facts->reads_module_memory && c->from->is_outside_foreign) {
+        return "it reads module memory that another stream writes";
+    }
     if (record->facts != NULL && learn_is_rejected(record->facts->function)) {
         return "rejected";
     }
@@ -202,7 +206,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 static uint32_t replayable_until(const struct composer *c, uint32_t index)
 {
     const struct script_operation *operation = &c->script->operations[index];
-    uint32_t until = c->count;
+    const struct record *record = record_at(c, index);
+    uint32_t until = record->facts != NULL && record->facts->reads_module_memory ? c->next_outside : c->count;
     for (uint32_t j = 0; j < operation->touch_count; j++) {
         const struct script_touch *touch = &c->script->touches[operation->first_touch + j];
         const struct script_slot *slot = &c->script->slots[touch->slot];
@@ -235,6 +240,7 @@ static uint64_t unwanted_bytes(const struct composer *c, uint32_t index)
 /* Pass 2, backwards: recipes and how long they hold. */
 static void find_recipes(struct composer *c)
 {
+    c->next_outside = c->count;
     for (uint32_t i = c->count; i-- > 0;) {
         struct script_operation *operation = &c->script->operations[i];
         struct policy_operation *cost = &c->problem->operations[i];
@@ -246,6 +252,7 @@ static void find_recipes(struct composer *c)
         cost->replayable_until = reason == NULL ? replayable_until(c, i) : 0;
         cost->scratch_bytes = unwanted_bytes(c, i);
         operation->is_replayable = cost->replayable_until != 0;
+        c->next_outside = record_at(c, i)->writes_outside ? i : c->next_outside;
         for (uint32_t j = 0; j < operation->touch_count; j++) {
             const struct script_touch *touch = &c->script->touches[operation->first_touch + j];
             if (touch->is_written) {

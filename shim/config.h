@@ -20,13 +20,13 @@
 enum verify_mode { VERIFY_ALWAYS, VERIFY_SAMPLE };
 
 struct config {
-    uint64_t cap_bytes;         /* 0: no cap */
+    uint64_t cap_bytes; /* 0: no cap */
     bool may_swap, is_strict;
     enum verify_mode verify_mode;
     const char *trace_path, *stats_path; /* NULL: not asked for */
-    const char *marker;         /* NULL: detect */
+    const char *marker;                  /* NULL: detect */
     uint64_t seed;
-    int log_level;              /* enum say_level */
+    int log_level; /* enum say_level */
 };
 
 /* Any thread, any time; async-signal-safe once main has started. */

@@ -84,7 +84,7 @@ static int find_row(const char *name)
 
 /* What a look-up answers; also read by the assembly below. */
 #define LEAVE_TO_LINKER ((void *)0)
-#define ANSWER_NULL ((void *)-1)
+#define ANSWER_NULL     ((void *)-1)
 
 __attribute__((visibility("hidden"))) void *doors_answer(void *handle, const char *name, const void *caller);
 __attribute__((visibility("hidden"))) void *doors_answer_version(void *handle, const char *name, const char *version,

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define DRIVER_NAME "libcuda.so.1"
+#define DRIVER_NAME     "libcuda.so.1"
 #define ADDRESS_BUCKETS 4096 /* a power of two, more than four times the addresses that are learned */
 
 /* driver_stubs.c has one per row; each loads the driver, then jumps to what its slot holds. */
@@ -41,9 +41,9 @@ struct known_address {
 };
 
 static struct {
-    pthread_mutex_t loading;     /* held while the driver is loaded */
+    pthread_mutex_t loading; /* held while the driver is loaded */
     _Atomic bool is_loaded, is_fork_safe;
-    bool is_absent_said;         /* under `loading` */
+    bool is_absent_said; /* under `loading` */
     void *library;
     struct known_address known[ADDRESS_BUCKETS]; /* written before is_loaded, constant after */
 } state = {.loading = PTHREAD_MUTEX_INITIALIZER};
@@ -142,8 +142,8 @@ static void learn_handed_out(__typeof__(cuGetProcAddress_v2) *get)
         char base[64];
         bool is_per_thread = split_name(rows[i].name, base, sizeof base);
         void *address = NULL;
-        cuuint64_t flags = is_per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                                         : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+        cuuint64_t flags =
+            is_per_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
         if (get(base, &address, rows[i].since, flags, NULL) == CUDA_SUCCESS && address)
             learn_address(address, i);
     }

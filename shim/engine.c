@@ -425,6 +425,7 @@ static CUresult submit(struct operation *operation, struct touches *touches)
     } else {
         leave_for_foreign(touches);
         mark_foreign(touches);
+        learn_foreign(operation);
     }
     pin_published(touches);
     if (follow_is_on() && is_main) {

@@ -12,13 +12,13 @@
 #include "shim/inside.h"
 
 #define FUNCTION_BUCKETS (1u << 18) /* a power of two; programs with more kernels launch the rest unread */
-#define FUNCTIONS_MAX (FUNCTION_BUCKETS / 2)
-#define FUNCTION_BYTES (1ull << 30) /* address space for the entries */
-#define PARAMETERS_MAX 4096
-#define NAME_MAX_BYTES 4096
+#define FUNCTIONS_MAX    (FUNCTION_BUCKETS / 2)
+#define FUNCTION_BYTES   (1ull << 30) /* address space for the entries */
+#define PARAMETERS_MAX   4096
+#define NAME_MAX_BYTES   4096
 
 struct function {
-    struct function_facts facts; /* first: a pointer to it is a pointer to this */
+    struct function_facts facts;  /* first: a pointer to it is a pointer to this */
     const void *module, *library; /* NULL: not told by the driver */
     _Atomic bool is_forgotten;
     uint32_t parameter_count;
@@ -26,7 +26,7 @@ struct function {
 };
 
 static struct {
-    pthread_mutex_t lock;        /* for adding: count, entries, writes to buckets */
+    pthread_mutex_t lock; /* for adding: count, entries, writes to buckets */
     _Atomic(struct function *) *_Atomic buckets;
     struct bump entries;
     uint32_t count;
@@ -57,7 +57,7 @@ static struct function *find(CUfunction handle)
 /* What the driver tells of a handle, before there is an entry for it. */
 struct answers {
     CUfunction handle;
-    bool is_kernel;              /* CUkernel in disguise */
+    bool is_kernel; /* CUkernel in disguise */
     bool has_param_info;
     uint32_t count, argument_bytes;
     const char *name;

@@ -9,7 +9,7 @@
 #include "shim/launch.h"
 
 struct parameter {
-    uint32_t offset, bytes;     /* in the argument block, as the driver laid it out */
+    uint32_t offset, bytes; /* in the argument block, as the driver laid it out */
 };
 
 /* facts->param_count elements; facts must come from launch_facts. */

@@ -60,8 +60,10 @@ CUresult hook_cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc
 {
     if (array == NULL || description == NULL || !gate_enter())
         return driver.cuArrayCreate(array, description);
-    CUDA_ARRAY3D_DESCRIPTOR same = {.Width = description->Width, .Height = description->Height,
-                                    .Format = description->Format, .NumChannels = description->NumChannels};
+    CUDA_ARRAY3D_DESCRIPTOR same = {.Width = description->Width,
+                                    .Height = description->Height,
+                                    .Format = description->Format,
+                                    .NumChannels = description->NumChannels};
     uint64_t bytes = array_bytes(&same, 1);
     CUresult result = engine_charge(bytes, "an array");
     if (result == CUDA_SUCCESS) {
@@ -75,8 +77,10 @@ CUresult hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc
 {
     if (array == NULL || description == NULL || !gate_enter())
         return driver.cuArrayCreate_v2(array, description);
-    CUDA_ARRAY3D_DESCRIPTOR same = {.Width = description->Width, .Height = description->Height,
-                                    .Format = description->Format, .NumChannels = description->NumChannels};
+    CUDA_ARRAY3D_DESCRIPTOR same = {.Width = description->Width,
+                                    .Height = description->Height,
+                                    .Format = description->Format,
+                                    .NumChannels = description->NumChannels};
     uint64_t bytes = array_bytes(&same, 1);
     CUresult result = engine_charge(bytes, "an array");
     if (result == CUDA_SUCCESS) {
@@ -90,9 +94,12 @@ CUresult hook_cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *
 {
     if (array == NULL || description == NULL || !gate_enter())
         return driver.cuArray3DCreate(array, description);
-    CUDA_ARRAY3D_DESCRIPTOR same = {.Width = description->Width, .Height = description->Height,
-                                    .Depth = description->Depth, .Format = description->Format,
-                                    .NumChannels = description->NumChannels, .Flags = description->Flags};
+    CUDA_ARRAY3D_DESCRIPTOR same = {.Width = description->Width,
+                                    .Height = description->Height,
+                                    .Depth = description->Depth,
+                                    .Format = description->Format,
+                                    .NumChannels = description->NumChannels,
+                                    .Flags = description->Flags};
     uint64_t bytes = array_bytes(&same, 1);
     CUresult result = engine_charge(bytes, "an array");
     if (result == CUDA_SUCCESS) {

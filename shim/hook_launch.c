@@ -78,18 +78,24 @@ static CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned
                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                   CUstream stream, void **parameters, void **extra)
 {
-    struct launch_call call = {FORM_PLAIN, function,
-                               {.gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z,
-                                .blockDimX = block_x, .blockDimY = block_y, .blockDimZ = block_z,
-                                .sharedMemBytes = shared_bytes, .hStream = stream},
-                               parameters, extra};
+    struct launch_call call = {FORM_PLAIN,
+                               function,
+                               {.gridDimX = grid_x,
+                                .gridDimY = grid_y,
+                                .gridDimZ = grid_z,
+                                .blockDimX = block_x,
+                                .blockDimY = block_y,
+                                .blockDimZ = block_z,
+                                .sharedMemBytes = shared_bytes,
+                                .hStream = stream},
+                               parameters,
+                               extra};
     return launch(&call);
 }
 
 STREAM_PAIR(cuLaunchKernel,
-            (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-             unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters,
-             void **extra),
+            (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+             unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra),
             (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra))
 
 static CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -97,18 +103,26 @@ static CUresult on_cuLaunchCooperativeKernel(CUfunction function, unsigned grid_
                                              unsigned shared_bytes, CUstream stream, void **parameters)
 {
     CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-    struct launch_call call = {FORM_COOPERATIVE, function,
-                               {.gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z,
-                                .blockDimX = block_x, .blockDimY = block_y, .blockDimZ = block_z,
-                                .sharedMemBytes = shared_bytes, .hStream = stream,
-                                .attrs = &cooperative, .numAttrs = 1},
-                               parameters, NULL};
+    struct launch_call call = {FORM_COOPERATIVE,
+                               function,
+                               {.gridDimX = grid_x,
+                                .gridDimY = grid_y,
+                                .gridDimZ = grid_z,
+                                .blockDimX = block_x,
+                                .blockDimY = block_y,
+                                .blockDimZ = block_z,
+                                .sharedMemBytes = shared_bytes,
+                                .hStream = stream,
+                                .attrs = &cooperative,
+                                .numAttrs = 1},
+                               parameters,
+                               NULL};
     return launch(&call);
 }
 
 STREAM_PAIR(cuLaunchCooperativeKernel,
-            (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-             unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters),
+            (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+             unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters),
             (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters))
 
 static CUresult launch_extended(const CUlaunchConfig *config, CUstream stream, CUfunction function, void **parameters,
@@ -126,8 +140,7 @@ CUresult hook_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function
     return launch_extended(config, stream_legacy(config->hStream), function, parameters, extra);
 }
 
-CUresult hook_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
-                                    void **extra)
+CUresult hook_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
 {
     if (config == NULL)
         return driver.cuLaunchKernelEx_ptsz(config, function, parameters, extra);

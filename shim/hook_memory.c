@@ -24,8 +24,8 @@ CUresult hook_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element)
 {
-    bool is_legal = address && pitch && width && height && (element == 4 || element == 8 || element == 16) &&
-                    width <= SIZE_MAX / 2;
+    bool is_legal =
+        address && pitch && width && height && (element == 4 || element == 8 || element == 16) && width <= SIZE_MAX / 2;
     size_t row = is_legal ? (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES : 0;
     size_t bytes;
     if (!is_legal || __builtin_mul_overflow(row, height, &bytes) || !gate_enter())
@@ -128,7 +128,7 @@ static CUresult on_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream 
                                     : driver.cuMemAllocAsync(address, bytes, stream));
 }
 
-STREAM_PAIR(cuMemAllocAsync, (CUdeviceptr *address, size_t bytes, CUstream stream), (address, bytes, stream))
+STREAM_PAIR(cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream), (address, bytes, stream))
 
 static CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
@@ -144,7 +144,7 @@ static CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, C
                                     : driver.cuMemAllocFromPoolAsync(address, bytes, pool, stream));
 }
 
-STREAM_PAIR(cuMemAllocFromPoolAsync, (CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream),
+STREAM_PAIR(cuMemAllocFromPoolAsync, (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),
             (address, bytes, pool, stream))
 
 /* The driver is asked first, so that its errors are the program's; a cap above the device's memory is no news. */

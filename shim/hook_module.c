@@ -70,17 +70,14 @@ CUresult hook_cuModuleLoadFatBinary(CUmodule *module, const void *image)
 CUresult hook_cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit, void **jit_values,
                                 unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count)
 {
-    CUresult result =
-        driver.cuLibraryLoadData(library, image, jit, jit_values, jit_count, options, values, count);
+    CUresult result = driver.cuLibraryLoadData(library, image, jit, jit_values, jit_count, options, values, count);
     return note_image(result, result == CUDA_SUCCESS ? *library : NULL, image);
 }
 
 CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
-                                    unsigned int jit_count, CUlibraryOption *options, void **values,
-                                    unsigned int count)
+                                    unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count)
 {
-    CUresult result =
-        driver.cuLibraryLoadFromFile(library, path, jit, jit_values, jit_count, options, values, count);
+    CUresult result = driver.cuLibraryLoadFromFile(library, path, jit, jit_values, jit_count, options, values, count);
     return note_file(result, result == CUDA_SUCCESS ? *library : NULL, path);
 }
 

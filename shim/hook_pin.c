@@ -71,14 +71,14 @@ PIN_ON_STREAM(cuMemPrefetchAsync_v2,
               (CUdeviceptr at, size_t bytes, CUmemLocation location, unsigned int flags, CUstream stream),
               (at, bytes, location, flags, stream), engine_pin(at, by_advice))
 PIN_ON_STREAM(cuMemPrefetchBatchAsync,
-              (CUdeviceptr *at, size_t *bytes, size_t count, CUmemLocation *locations, size_t *indices,
+              (CUdeviceptr * at, size_t *bytes, size_t count, CUmemLocation *locations, size_t *indices,
                size_t location_count, unsigned long long flags, CUstream stream),
               (at, bytes, count, locations, indices, location_count, flags, stream), pin_all(at, count, by_advice))
 PIN_ON_STREAM(cuMemDiscardBatchAsync,
-              (CUdeviceptr *at, size_t *bytes, size_t count, unsigned long long flags, CUstream stream),
+              (CUdeviceptr * at, size_t *bytes, size_t count, unsigned long long flags, CUstream stream),
               (at, bytes, count, flags, stream), pin_all(at, count, by_advice))
 PIN_ON_STREAM(cuMemDiscardAndPrefetchBatchAsync,
-              (CUdeviceptr *at, size_t *bytes, size_t count, CUmemLocation *locations, size_t *indices,
+              (CUdeviceptr * at, size_t *bytes, size_t count, CUmemLocation *locations, size_t *indices,
                size_t location_count, unsigned long long flags, CUstream stream),
               (at, bytes, count, locations, indices, location_count, flags, stream), pin_all(at, count, by_advice))
 PIN_ON_STREAM(cuStreamAttachMemAsync, (CUstream stream, CUdeviceptr at, size_t bytes, unsigned int flags),
@@ -97,21 +97,20 @@ static CUresult pin_compressed(const CUmemDecompressParams *list, size_t count)
 {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; list && i < count && result == CUDA_SUCCESS; i++) {
-        CUdeviceptr touched[3] = {(CUdeviceptr)list[i].src, (CUdeviceptr)list[i].dst,
-                                  (CUdeviceptr)list[i].dstActBytes};
+        CUdeviceptr touched[3] = {(CUdeviceptr)list[i].src, (CUdeviceptr)list[i].dst, (CUdeviceptr)list[i].dstActBytes};
         result = pin_all(touched, 3, "decompression");
     }
     return result;
 }
 
 PIN_ON_STREAM(cuMemBatchDecompressAsync,
-              (CUmemDecompressParams *list, size_t count, unsigned int flags, size_t *failed, CUstream stream),
+              (CUmemDecompressParams * list, size_t count, unsigned int flags, size_t *failed, CUstream stream),
               (list, count, flags, failed, stream), pin_compressed(list, count))
 
 static const char by_export[] = "it was exported to another process or device";
 
-PIN(cuIpcGetMemHandle, (CUipcMemHandle *handle, CUdeviceptr at), (handle, at), engine_pin(at, by_export))
-PIN(cuMemPoolExportPointer, (CUmemPoolPtrExportData *data, CUdeviceptr at), (data, at), engine_pin(at, by_export))
+PIN(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr at), (handle, at), engine_pin(at, by_export))
+PIN(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr at), (data, at), engine_pin(at, by_export))
 PIN(cuMemGetHandleForAddressRange,
     (void *handle, CUdeviceptr at, size_t bytes, CUmemRangeHandleType type, unsigned long long flags),
     (handle, at, bytes, type, flags), engine_pin(at, by_export))
@@ -131,10 +130,10 @@ static CUresult pin_resource(const CUDA_RESOURCE_DESC *resource)
 }
 
 PIN(cuTexObjectCreate,
-    (CUtexObject *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
+    (CUtexObject * object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
      const CUDA_RESOURCE_VIEW_DESC *view),
     (object, resource, texture, view), pin_resource(resource))
-PIN(cuTexRefSetAddress_v2, (size_t *offset, CUtexref texture, CUdeviceptr at, size_t bytes),
+PIN(cuTexRefSetAddress_v2, (size_t * offset, CUtexref texture, CUdeviceptr at, size_t bytes),
     (offset, texture, at, bytes), engine_pin(at, by_texture))
 PIN(cuTexRefSetAddress2D_v2, (CUtexref texture, const CUDA_ARRAY_DESCRIPTOR *layout, CUdeviceptr at, size_t pitch),
     (texture, layout, at, pitch), engine_pin(at, by_texture))
@@ -144,13 +143,13 @@ PIN(cuTexRefSetAddress2D_v3, (CUtexref texture, const CUDA_ARRAY_DESCRIPTOR *lay
 static const char by_map[] = "a tensor map holds its address";
 
 PIN(cuTensorMapEncodeTiled,
-    (CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dimensions,
+    (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dimensions,
      const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave,
      CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill),
     (map, type, rank, at, dimensions, strides, box, steps, interleave, swizzle, promotion, fill),
     engine_pin((CUdeviceptr)at, by_map))
 PIN(cuTensorMapEncodeIm2col,
-    (CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dimensions,
+    (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dimensions,
      const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels,
      const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
      CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill),
@@ -158,11 +157,11 @@ PIN(cuTensorMapEncodeIm2col,
      fill),
     engine_pin((CUdeviceptr)at, by_map))
 PIN(cuTensorMapEncodeIm2colWide,
-    (CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dimensions,
+    (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void *at, const cuuint64_t *dimensions,
      const cuuint64_t *strides, int lower, int upper, cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps,
      CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
      CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill),
     (map, type, rank, at, dimensions, strides, lower, upper, channels, pixels, steps, interleave, mode, swizzle,
      promotion, fill),
     engine_pin((CUdeviceptr)at, by_map))
-PIN(cuTensorMapReplaceAddress, (CUtensorMap *map, void *at), (map, at), engine_pin((CUdeviceptr)at, by_map))
+PIN(cuTensorMapReplaceAddress, (CUtensorMap * map, void *at), (map, at), engine_pin((CUdeviceptr)at, by_map))

@@ -45,8 +45,8 @@ static CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, c
 }
 
 STREAM_PAIR(cuStreamBeginCaptureToGraph,
-            (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-             size_t count, CUstreamCaptureMode mode),
+            (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
+             CUstreamCaptureMode mode),
             (stream, graph, dependencies, data, count, mode))
 
 /* A capture that was broken ends as well, with an error. */

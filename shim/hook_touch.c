@@ -92,13 +92,12 @@ static CUresult touch_nothing(CUstream stream)
         return gate_leave(result);                                                                                     \
     }
 
-ARRAY_COPY_NOW(cuMemcpyDtoA_v2, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes),
-               (to, offset, from, bytes), touch_device(from, CU_STREAM_LEGACY), touch_device(from, CU_STREAM_PER_THREAD))
-ARRAY_COPY_NOW(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes),
-               (to, from, offset, bytes), touch_device(to, CU_STREAM_LEGACY), touch_device(to, CU_STREAM_PER_THREAD))
-ARRAY_COPY_NOW(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t bytes),
-               (to, offset, from, bytes), touch_host(from, bytes, CU_STREAM_LEGACY),
-               touch_host(from, bytes, CU_STREAM_PER_THREAD))
+ARRAY_COPY_NOW(cuMemcpyDtoA_v2, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes), (to, offset, from, bytes),
+               touch_device(from, CU_STREAM_LEGACY), touch_device(from, CU_STREAM_PER_THREAD))
+ARRAY_COPY_NOW(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes),
+               touch_device(to, CU_STREAM_LEGACY), touch_device(to, CU_STREAM_PER_THREAD))
+ARRAY_COPY_NOW(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t bytes), (to, offset, from, bytes),
+               touch_host(from, bytes, CU_STREAM_LEGACY), touch_host(from, bytes, CU_STREAM_PER_THREAD))
 ARRAY_COPY_NOW(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes),
                touch_nothing(CU_STREAM_LEGACY), touch_nothing(CU_STREAM_PER_THREAD))
 
@@ -180,13 +179,13 @@ static CUresult on_cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t
         return driver.cuMemcpyBatchAsync(to, from, bytes, count, attributes, indices, attribute_count, failed, stream);
     CUresult result = touch_batch(to, from, bytes, count, stream);
     if (result == CUDA_SUCCESS)
-        result = driver.cuMemcpyBatchAsync(to, from, bytes, count, attributes, indices, attribute_count, failed,
-                                           stream);
+        result =
+            driver.cuMemcpyBatchAsync(to, from, bytes, count, attributes, indices, attribute_count, failed, stream);
     return gate_leave(result);
 }
 
 STREAM_PAIR(cuMemcpyBatchAsync,
-            (CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
+            (CUdeviceptr * to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
              size_t *indices, size_t attribute_count, size_t *failed, CUstream stream),
             (to, from, bytes, count, attributes, indices, attribute_count, failed, stream))
 
@@ -203,7 +202,7 @@ static CUresult on_cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, siz
 }
 
 STREAM_PAIR(cuMemcpyBatchAsync_v2,
-            (CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
+            (CUdeviceptr * to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes,
              size_t *indices, size_t attribute_count, CUstream stream),
             (to, from, bytes, count, attributes, indices, attribute_count, stream))
 
@@ -227,7 +226,9 @@ static CUresult touch_volumes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, 
             result = touch_operand(&list[i].dst);
         if (result == CUDA_SUCCESS && from->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
             result = touch_copy(&(struct touch_copy){
-                .from = {.type = CU_MEMORYTYPE_UNIFIED, .device = from->op.ptr.ptr, .pitch = from->op.ptr.rowLength,
+                .from = {.type = CU_MEMORYTYPE_UNIFIED,
+                         .device = from->op.ptr.ptr,
+                         .pitch = from->op.ptr.rowLength,
                          .height = from->op.ptr.layerHeight},
                 .to = {.type = CU_MEMORYTYPE_DEVICE},
                 .width_bytes = extent->width,

@@ -342,6 +342,7 @@ static void iteration_ended(uint32_t stream)
 {
     stats_row(state.position);
     frames_assign();
+    proven_look(follow_script());
     if (proven_wants_new_plan()) {
         plan_again(stream);
         return;

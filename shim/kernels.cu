@@ -124,6 +124,41 @@ __device__ __forceinline__ void fill_pattern(const kernels_fill_pattern &argumen
             bytes[i] = (unsigned char)(kernels_pattern(words, arguments.seed) >> (i % 8 * 8));
 }
 
+__device__ __forceinline__ void raise(uint64_t address, uint64_t index) {
+    volatile kernels_report *report = (volatile kernels_report *)address;
+    report->index = index;
+    __threadfence_system();
+    report->is_raised = 1;
+}
+
+template <bool is_strided>
+__device__ __forceinline__ void repair(const kernels_repair &arguments) {
+    if (*(const uint64_t *)arguments.different == 0)
+        return;
+    uint64_t words = arguments.bytes / 8;
+    walk mine = is_strided ? walk_strided(words) : walk_run(words, arguments.run_words);
+    uint64_t step = is_strided ? mine.step : 1;
+    unsigned char *to = (unsigned char *)arguments.data;
+    const unsigned char *from = (const unsigned char *)arguments.copy;
+    if ((arguments.data | arguments.copy) % 8 == 0) {
+#pragma unroll 1
+        for (uint64_t i = mine.first; i < mine.end; i += step)
+            ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
+    } else {
+#pragma unroll 1
+        for (uint64_t i = mine.first; i < mine.end; i += step)
+#pragma unroll 1
+            for (uint64_t j = 8 * i; j < 8 * i + 8; j++)
+                to[j] = from[j];
+    }
+    if (thread_number() == 0) {
+#pragma unroll 1
+        for (uint64_t j = 8 * words; j < arguments.bytes; j++)
+            to[j] = from[j];
+        raise(arguments.report, arguments.index);
+    }
+}
+
 } // namespace
 
 #define BUFFER_KERNEL(name) \
@@ -138,6 +173,7 @@ BUFFER_KERNEL(fingerprint)
 BUFFER_KERNEL(compare_bytes)
 BUFFER_KERNEL(scan_pointers)
 BUFFER_KERNEL(fill_pattern)
+BUFFER_KERNEL(repair)
 
 extern "C" __global__ void reprise_compare_fingerprints(kernels_compare_fingerprints arguments) {
     uint64_t i = thread_number();
@@ -151,8 +187,5 @@ extern "C" __global__ void reprise_compare_fingerprints(kernels_compare_fingerpr
         actual[0] = actual[1] = 0;
     if (is_equal)
         return;
-    volatile kernels_report *report = (volatile kernels_report *)arguments.report;
-    report->index = arguments.first + i;
-    __threadfence_system();
-    report->is_raised = 1;
+    raise(arguments.report, arguments.first + i);
 }

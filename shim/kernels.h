@@ -20,6 +20,8 @@
     K(scan_pointers_strided)                                                                                           \
     K(fill_pattern_runs)                                                                                               \
     K(fill_pattern_strided)                                                                                            \
+    K(repair_runs) \
+    K(repair_strided) \
     K(compare_fingerprints)
 
 enum kernels_index {
@@ -45,6 +47,16 @@ struct kernels_fingerprint {
 struct kernels_compare_bytes {
     uint64_t left, right, bytes; /* either may be pinned host memory */
     uint64_t different;          /* uint64_t */
+    uint64_t run_words;
+};
+
+/* If *different is not 0: copies the buffer from `copy`, and reports `index`. Else does nothing. So a comparison can be
+ * acted on in stream order, and nobody waits for it. */
+struct kernels_repair {
+    uint64_t data, copy, bytes;           /* `copy` may be pinned host memory */
+    uint64_t different;                   /* uint64_t */
+    uint64_t report;                      /* struct kernels_report, in pinned host memory */
+    uint64_t index;
     uint64_t run_words;
 };
 

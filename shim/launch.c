@@ -25,14 +25,14 @@ static CUresult issue_copy_now(const struct copy_arguments *copy, bool is_per_th
 {
     switch (copy->direction) {
     case COPY_HOST_TO_DEVICE:
-        return (is_per_thread ? driver.cuMemcpyHtoD_v2_ptds : driver.cuMemcpyHtoD_v2)(
-            copy->destination, (const void *)copy->source, copy->bytes);
+        return (is_per_thread ? driver.cuMemcpyHtoD_v2_ptds
+                              : driver.cuMemcpyHtoD_v2)(copy->destination, (const void *)copy->source, copy->bytes);
     case COPY_DEVICE_TO_HOST:
         return (is_per_thread ? driver.cuMemcpyDtoH_v2_ptds : driver.cuMemcpyDtoH_v2)((void *)copy->destination,
-                                                                                     copy->source, copy->bytes);
+                                                                                      copy->source, copy->bytes);
     default:
         return (is_per_thread ? driver.cuMemcpyDtoD_v2_ptds : driver.cuMemcpyDtoD_v2)(copy->destination, copy->source,
-                                                                                     copy->bytes);
+                                                                                      copy->bytes);
     }
 }
 

@@ -59,6 +59,7 @@ struct function_facts {
     const char *impure_reason;
     bool has_indirect_access;   /* accesses memory through pointers loaded from memory */
     bool has_indirect_store;    /* ... and writes through them */
+    bool reads_module_memory, writes_module_memory; /* variables of its module */
     /* One bit per 8-byte word of the argument block (word w = bytes 8w..8w+7; bit w%64 of element w/64);
      * only valid if is_readable. Blocks longer than 512*8 bytes: words beyond are taken as stored and loaded. */
     uint64_t stored_words[8];   /* memory may be written through this word */

@@ -42,7 +42,7 @@ void learn_begin(void)
     }
     state.record_count = state.touch_count = state.use_count = state.object_count = 0;
     state.is_on = true;
-    state.is_overfull = false;
+    state.is_overfull = state.is_outside_foreign = false;
     for (uint32_t i = 0; i < space_count(); i++) {
         space_get(i)->learned = SPACE_NONE;
         space_get(i)->is_foreign = false; /* what matters is who uses it while we record */
@@ -176,6 +176,24 @@ static bool reaches_elsewhere(const struct operation *operation)
     return false;
 }
 
+/* Variables of modules are written by copies and sets to addresses that are not ours, and by kernels. */
+static bool writes_outside(const struct operation *operation)
+{
+    if (operation->kind == OPERATION_LAUNCH) {
+        return operation->facts->writes_module_memory;
+    }
+    if (operation->kind == OPERATION_COPY &&
+        ((const struct copy_arguments *)(const void *)operation->arguments)->direction == COPY_DEVICE_TO_HOST) {
+        return false;
+    }
+    return operation->use_count == 0 || operation->uses[0].where != 0; /* the destination comes first */
+}
+
+void learn_foreign(const struct operation *operation)
+{
+    state.is_outside_foreign |= state.is_on && writes_outside(operation);
+}
+
 static bool begin_timing(uint32_t index, uint32_t stream)
 {
     while (state.event_count < 2 * (index + 1)) {
@@ -216,7 +234,11 @@ uint32_t learn_before(const struct operation *operation, uint64_t signature, str
         const struct copy_arguments *copy = (const void *)operation->arguments;
         record->direction = copy->direction;
         record->copied_bytes = copy->bytes;
+        if (copy->direction == COPY_DEVICE_TO_DEVICE && operation->use_count < 2) {
+            record->is_usable = false; /* what it reads is not ours: it may change unseen */
+        }
     }
+    record->writes_outside = writes_outside(operation);
     record_touches(record, touches, stream);
     record_uses(record, operation, touches);
     record->is_timed = begin_timing(index, stream);

@@ -44,6 +44,9 @@ void learn_freed(struct allocation *allocation);
 uint32_t learn_before(const struct operation *operation, uint64_t signature, struct touches *touches, uint32_t stream);
 void learn_after(uint32_t record, const struct touches *touches, uint32_t stream);
 
+/* An operation beside the main lane: what it does to memory that is not ours has no position in the recording. */
+void learn_foreign(const struct operation *operation);
+
 /* A recipe of this function was refuted: it is never replayed again. */
 void learn_reject(CUfunction function, const char *name, const char *reason);
 uint32_t learn_rejected(void);

@@ -14,7 +14,7 @@ static _Atomic bool is_found;
 
 /* What is needed of one loaded object. The linker has already added the load address to these pointers. */
 struct symbols {
-    const ElfW(Sym) *table;
+    const ElfW(Sym) * table;
     const char *strings;
     const uint32_t *gnu_hash;
     uintptr_t base;
@@ -68,8 +68,9 @@ static void *find_symbol(const struct symbols *symbols, const char *name)
         return NULL;
     for (;; index++) {
         const ElfW(Sym) *symbol = &symbols->table[index];
-        if ((chains[index - first] | 1) == (hash | 1) && linker_compare(symbols->strings + symbol->st_name, name) == 0 &&
-            symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
+        if ((chains[index - first] | 1) == (hash | 1) &&
+            linker_compare(symbols->strings + symbol->st_name, name) == 0 && symbol->st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
             return (void *)(symbols->base + symbol->st_value);
         if (chains[index - first] & 1)
             return NULL;

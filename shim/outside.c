@@ -11,16 +11,16 @@
 
 struct record {
     uint64_t key, bytes;
-    uint32_t kind;              /* enum outside_kind + 1; 0: free, never used; GONE: free, used before */
+    uint32_t kind; /* enum outside_kind + 1; 0: free, never used; GONE: free, used before */
     uint32_t references;
 };
 
 #define GONE UINT32_MAX
 
 static struct {
-    pthread_mutex_t lock;       /* all of the rest */
+    pthread_mutex_t lock; /* all of the rest */
     struct record *records;
-    uint32_t used;              /* not free, GONE ones included */
+    uint32_t used; /* not free, GONE ones included */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t bucket_of(enum outside_kind kind, uint64_t key)

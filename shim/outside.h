@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 enum outside_kind {
-    OUTSIDE_ADDRESS,   /* managed, old forms, exportable pools, imports: by device address */
-    OUTSIDE_HANDLE,    /* the program's own cuMemCreate and imports of it: counted references */
-    OUTSIDE_MAPPING,   /* address of a mapping -> bytes holds the handle */
+    OUTSIDE_ADDRESS, /* managed, old forms, exportable pools, imports: by device address */
+    OUTSIDE_HANDLE,  /* the program's own cuMemCreate and imports of it: counted references */
+    OUTSIDE_MAPPING, /* address of a mapping -> bytes holds the handle */
     OUTSIDE_ARRAY,
     OUTSIDE_MIPMAP,
     OUTSIDE_EXTERNAL,
-    OUTSIDE_POOL,      /* what a pool of the driver's holds in reserve */
-    OUTSIDE_GRAPHS,    /* graph memory nodes, by device */
-    OUTSIDE_LIMIT,     /* by limit */
-    OUTSIDE_PRIVATE    /* pools that may not be served from the arena; bytes: one of the two below */
+    OUTSIDE_POOL,   /* what a pool of the driver's holds in reserve */
+    OUTSIDE_GRAPHS, /* graph memory nodes, by device */
+    OUTSIDE_LIMIT,  /* by limit */
+    OUTSIDE_PRIVATE /* pools that may not be served from the arena; bytes: one of the two below */
 };
 
 enum { PRIVATE_DEVICE = 1, PRIVATE_HOST = 2 };

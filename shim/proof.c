@@ -37,7 +37,7 @@ static struct {
     uint64_t *scan_host;        /* pinned */
     struct proof_pointer *found;
     unsigned char *scan_bytes;  /* pinned, for buffers with many pointers */
-    struct kernels_report *report; /* pinned */
+    struct kernels_report *report, *repairs; /* pinned */
     uint64_t *count_host;       /* pinned */
     uint32_t plan_place, version_count;
     CUdeviceptr expected, actual;
@@ -109,10 +109,11 @@ static bool open_tables(uint32_t stream)
     state.is_expected = store_reserve(MAX_EXPECTED, "expectations");
     state.scan_host = take_pinned(SCANS * SCAN_WORDS * 8);
     state.report = take_pinned(sizeof *state.report);
+    state.repairs = take_pinned(sizeof *state.repairs);
     state.count_host = take_pinned(64);
     state.scan_bytes = take_pinned(256ul << 10);
     return state.log_table != 0 && state.scan_table != 0 && state.scratch != 0 && state.log_chunks != NULL &&
-           state.found != NULL && state.is_expected != NULL && state.scan_host != NULL && state.report != NULL &&
+           state.found != NULL && state.is_expected != NULL && state.scan_host != NULL && state.report != NULL && state.repairs != NULL &&
            state.count_host != NULL && state.scan_bytes != NULL;
 }
 
@@ -404,4 +405,26 @@ bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_
     streams_submitted(stream);
     streams_drain(stream);
     return is_done && state.count_host[0] == 0; /* what could not be compared counts as different */
+}
+
+void proof_audit(uint32_t version, CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream)
+{
+    struct kernels_shape shape = kernels_shape(bytes, state.processors);
+    uint64_t copy = (uint64_t)(uintptr_t)host;
+    struct kernels_compare_bytes compare = { address, copy, bytes, state.scratch, shape.run_words };
+    struct kernels_repair repair = { address, copy,    bytes,          state.scratch, (uint64_t)(uintptr_t)state.repairs,
+                                     version, shape.run_words };
+    driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream));
+    launch(shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs, shape, &compare, stream);
+    launch(shape.is_strided ? KERNELS_repair_strided : KERNELS_repair_runs, shape, &repair, stream);
+}
+
+bool proof_repaired(uint32_t *version)
+{
+    if (!__atomic_load_n(&state.repairs->is_raised, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    *version = (uint32_t)state.repairs->index;
+    __atomic_store_n(&state.repairs->is_raised, 0, __ATOMIC_RELEASE);
+    return true;
 }

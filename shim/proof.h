@@ -41,6 +41,10 @@ void proof_rebuilt(uint32_t version, CUdeviceptr address, uint64_t bytes, uint32
 bool proof_mismatch(uint32_t *version);                    /* looks at the flag; does not wait */
 /* Waits. Whether the rebuilt bytes equal the host copy (which is in pinned memory). */
 bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream);
+/* The same without waiting: what differs is copied back from the host copy in stream order, and reported. */
+void proof_audit(uint32_t version, CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream);
+/* Was something copied back since the last call? Does not wait. */
+bool proof_repaired(uint32_t *version);
 /* Waits. Compares just this version's fingerprint now. */
 bool proof_verify_now(uint32_t version, CUdeviceptr address, uint64_t bytes, uint32_t stream);
 uint64_t proof_device_bytes(void);

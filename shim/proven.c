@@ -73,9 +73,16 @@ bool proven_rebuilt(struct live *live, uint32_t version)
     const struct script_version *script = &live->script->versions[version];
     struct live_version *state_of = &live->versions[version];
     struct place *place = space_place(state_of->place);
+    if (state_of->audit != NULL && !live->is_probation) {
+        proof_audit(script->print, place->base, state_of->audit->memory, script->bytes, live->stream);
+        last_use_note(&place->last, live->stream);
+        last_use_note(&state_of->audit->last, live->stream);
+        state.counts.audited++;
+        state.counts.verified++;
+        return true;
+    }
     if (state_of->audit != NULL) {
         swap_finish(state_of->audit);
-        state.counts.audited += !live->is_probation;
         if (!proof_equals(place->base, state_of->audit->memory, script->bytes, live->stream)) {
             return refute(live, version);
         }
@@ -109,16 +116,42 @@ struct proven_counts proven_count(void)
     return state.counts;
 }
 
-void proven_look(const struct script *script)
+static uint32_t version_of(const struct script *script, uint32_t print)
 {
-    uint32_t print, version = 0;
-    if (!proof_is_open() || !proof_mismatch(&print)) {
-        return;
-    }
-    state.counts.mismatched++;
-    CHECK(script != NULL);
+    uint32_t version = 0;
     while (version + 1 < script->version_count && script->versions[version].print != print) {
         version++;
     }
-    stop(script, version);
+    return version;
+}
+
+/* An audit has put a host copy back: nothing was lost, and the recipe is not used again after this iteration. */
+static void note_repair(const struct script *script, uint32_t print)
+{
+    const struct script_operation *operation =
+        &script->operations[script->versions[version_of(script, print)].producer];
+    state.counts.mismatched++;
+    state.counts.verified--;
+    learn_reject(operation->function, operation->name, "it computed other bytes the second time");
+    state.wants_new_plan = true;
+}
+
+void proven_look(const struct script *script)
+{
+    uint32_t print;
+    if (!proof_is_open()) {
+        return;
+    }
+    if (script != NULL && proof_repaired(&print)) {
+        note_repair(script, print);
+    }
+    if (proof_mismatch(&print)) {
+        state.counts.mismatched++;
+        if (script == NULL) {
+        say(SAY_ERROR, "stopped: what was recomputed differs from what was computed before; no result of it has left the "
+            "device");
+        engine_stop();
+    }
+        stop(script, version_of(script, print));
+    }
 }

@@ -19,5 +19,6 @@ bool proven_rebuilt(struct live *live, uint32_t version);
 /* A recipe was refuted since the last call. */
 bool proven_wants_new_plan(void);
 struct proven_counts proven_count(void);
-/* Looks at the device's flag; does not return if it is up. `script` names what it is about; may be NULL. */
+/* Looks at the device's flags, without waiting: an audit that failed rejects its recipe; a mismatch without a host copy
+ * does not return. `script` names what they are about; may be NULL. */
 void proven_look(const struct script *script);

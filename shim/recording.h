@@ -18,6 +18,7 @@ struct record {
     uint32_t grid[3], block[3];
     bool is_usable;             /* false: opaque, captured, or touches more than fit */
     bool is_timed;
+    bool writes_outside;        /* memory that is not ours: variables of modules */
 };
 
 /* An allocation as the recording knows it. */
@@ -38,6 +39,7 @@ struct recording {
     CUevent *events;            /* two per record */
     uint32_t record_count, touch_count, use_count, object_count, event_count;
     bool is_on, is_overfull;
+    bool is_outside_foreign;    /* memory that is not ours is written on other streams, too */
     uint64_t dropped;
     struct { CUfunction function; } *rejected;
     uint32_t rejected_count;

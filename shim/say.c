@@ -91,8 +91,9 @@ static const char *read_conversion(const char *at, struct conversion *how)
 
 static uint64_t next_unsigned(va_list *list, unsigned longs)
 {
-    return longs == 0 ? va_arg(*list, unsigned) : longs == 1 ? va_arg(*list, unsigned long)
-                                                             : va_arg(*list, unsigned long long);
+    return longs == 0   ? va_arg(*list, unsigned)
+           : longs == 1 ? va_arg(*list, unsigned long)
+                        : va_arg(*list, unsigned long long);
 }
 
 static int64_t next_signed(va_list *list, unsigned longs)

@@ -19,8 +19,7 @@ bool say_is_on(enum say_level level);
 
 /* Formats into out, always zero-terminated, and returns the length (less than bytes): what did not fit is cut. */
 size_t say_format(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
-size_t say_format_list(char *out, size_t bytes, const char *format, va_list list)
-    __attribute__((format(printf, 3, 0)));
+size_t say_format_list(char *out, size_t bytes, const char *format, va_list list) __attribute__((format(printf, 3, 0)));
 
 /* Writes all of it; retries after signals. False if the descriptor refused. */
 bool say_write(int descriptor, const char *bytes, size_t count);

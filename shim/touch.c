@@ -24,8 +24,7 @@ static bool is_host(const struct touch_side *side)
 static CUresult scan(const struct touch_copy *copy)
 {
     const struct touch_side *from = &copy->from;
-    const unsigned char *base =
-        from->type == CU_MEMORYTYPE_UNIFIED ? (const unsigned char *)from->device : from->host;
+    const unsigned char *base = from->type == CU_MEMORYTYPE_UNIFIED ? (const unsigned char *)from->device : from->host;
     size_t pitch = from->pitch ? from->pitch : copy->width_bytes;
     size_t layer_rows = from->height ? from->height : copy->rows;
     for (size_t layer = 0; layer < copy->layers; layer++)
@@ -57,8 +56,8 @@ CUresult touch_copy(const struct touch_copy *copy)
 CUresult touch_copy_2d(const CUDA_MEMCPY2D *copy)
 {
     return touch_copy(&(struct touch_copy){
-        .from = {copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcXInBytes, copy->srcY, 0,
-                 copy->srcPitch, 0},
+        .from = {copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcXInBytes, copy->srcY, 0, copy->srcPitch,
+                 0},
         .to = {copy->dstMemoryType, copy->dstDevice, copy->dstHost, copy->dstXInBytes, copy->dstY, 0, copy->dstPitch,
                0},
         .width_bytes = copy->WidthInBytes,

@@ -7,7 +7,7 @@
  * searched for addresses. Arrays need nothing. */
 struct touch_side {
     CUmemorytype type;
-    CUdeviceptr device;         /* also a host address if type is UNIFIED */
+    CUdeviceptr device; /* also a host address if type is UNIFIED */
     const void *host;
     size_t x_bytes, y, z, pitch, height; /* of the area that the rows lie in */
 };

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define ROUNDS 15
-#define LAUNCHES 20000
-#define KINDS 500 /* different launches in a row: an iteration, as the watcher sees it */
+#define ROUNDS      15
+#define LAUNCHES    20000
+#define KINDS       500 /* different launches in a row: an iteration, as the watcher sees it */
 #define ALLOCATIONS 5000
 
 static double now(void)
@@ -33,7 +33,9 @@ static double launches(CUdeviceptr *memory)
     void *parameters[] = {&memory[0], &memory[1], &memory[2], &numbers[0], &numbers[1], &numbers[2]};
     double begun = now();
     for (int i = 0; i < LAUNCHES; i++)
-        must(cuLaunchKernel((CUfunction)parameters, 1 + (unsigned int)(i % KINDS), 1, 1, 256, 1, 1, 0, NULL, parameters, NULL), "launch");
+        must(cuLaunchKernel((CUfunction)parameters, 1 + (unsigned int)(i % KINDS), 1, 1, 256, 1, 1, 0, NULL, parameters,
+                            NULL),
+             "launch");
     return (now() - begun) / LAUNCHES;
 }
 

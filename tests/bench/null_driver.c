@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define GRANULE (64u << 10)
-#define MEMORY (4ull << 30)
+#define MEMORY  (4ull << 30)
 
 static int memory_file = -1;
 static size_t next_offset;
@@ -88,7 +88,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 {
     (void)properties;
     (void)flags;
-    if (memory_file < 0 && ((memory_file = memfd_create("null", MFD_CLOEXEC)) < 0 || ftruncate(memory_file, MEMORY) != 0))
+    if (memory_file < 0 &&
+        ((memory_file = memfd_create("null", MFD_CLOEXEC)) < 0 || ftruncate(memory_file, MEMORY) != 0))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = next_offset + 1;
     next_offset += bytes;

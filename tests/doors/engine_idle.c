@@ -12,8 +12,8 @@
 
 enum counted { ALLOCATE, FREE, SUBMIT, PIN, SCAN, CHARGE, REFUND, SYNC, CAPTURED, OPAQUE, DESTROYED, COUNTED_COUNT };
 
-static const char *const counted_names[COUNTED_COUNT] = {"allocate", "free", "submit", "pin", "scan", "charge",
-                                                         "refund", "sync", "captured", "opaque", "destroyed"};
+static const char *const counted_names[COUNTED_COUNT] = {"allocate", "free", "submit",   "pin",    "scan",     "charge",
+                                                         "refund",   "sync", "captured", "opaque", "destroyed"};
 static _Atomic unsigned long counts[COUNTED_COUNT];
 
 static void count(enum counted what)

@@ -236,8 +236,7 @@ CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint
 /* A driver whose start-up looks names up and calls itself through the exported names, on the thread that loads it. */
 __attribute__((constructor)) static void call_back(void)
 {
-    CUresult (*get_info)(size_t *, size_t *) =
-        (CUresult(*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "cuMemGetInfo_v2");
+    CUresult (*get_info)(size_t *, size_t *) = (CUresult(*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "cuMemGetInfo_v2");
     size_t free_bytes, total_bytes;
     if (get_info)
         fprintf(stderr, "called back: %d\n", get_info(&free_bytes, &total_bytes));

@@ -291,6 +291,19 @@ def comparisons():
             for test, fn in names.items():
                 f.case(["setp.%s.%c%d %%q, %%a0, %%a1; selp.u32 %%d, 1, 0, %%q;" % (test, sign, bits)], ins, "u32", 32,
                        [1 if fn(conv(a), conv(b)) else 0 for a, b in ps])
+    halves = floats(x.F16, 6)
+    others = halves[::-1]
+    both = [(a | b << 16, c | d << 16) for a, b, c, d in zip(halves, others, others, halves[3:] + halves[:3])]
+    less = lambda p: [not x.is_nan(x.F16, u) and not x.is_nan(x.F16, v) and x.less(x.F16, u, v)
+                      for u, v in ((p[0] & 0xffff, p[1] & 0xffff), (p[0] >> 16, p[1] >> 16))]
+    ins = [("u32", 32, [p[0] for p in both]), ("u32", 32, [p[1] for p in both])]
+    f.case(["set.lt.f16x2.f16x2 %d, %a0, %a1;"], ins, "u32", 32, [0x3c00 * l[0] + (0x3c00 * l[1] << 16) for l in map(less, both)])
+    f.case(["set.lt.u32.f16x2 %d, %a0, %a1;"], ins, "u32", 32, [0xffff * l[0] + (0xffff * l[1] << 16) for l in map(less, both)])
+    f.case(["setp.lt.f16x2 %q|%q1, %a0, %a1; selp.u32 %d, 1, 0, %q; @%q1 add.u32 %d, %d, 2;"], ins, "u32", 32, [l[0] + 2 * l[1] for l in map(less, both)])
+    ins = [("f16", 16, halves), ("f16", 16, others)]
+    want = [not x.is_nan(x.F16, u) and not x.is_nan(x.F16, v) and x.less(x.F16, u, v) for u, v in zip(halves, others)]
+    f.case(["set.lt.f16.f16 %d, %a0, %a1;"], ins, "u16", 16, [0x3c00 * w for w in want])
+    f.case(["set.geu.u16.f16 %d, %a0, %a1;"], ins, "u16", 16, [0xffff * (not w) for w in want])
     a, b = [0, 1, 5, 5, 7], [0, 2, 4, 5, 1]
     f.case(["setp.ne.u32 %q1, %a0, 5; setp.lt.and.u32 %q|%q1, %a0, %a1, %q1; selp.u32 %d, 1, 0, %q; @%q1 add.u32 %d, %d, 2;"],
            [("u32", 32, a), ("u32", 32, b)], "u32", 32,
@@ -452,6 +465,16 @@ def integers():
             for part, base in (("lo", 0), ("hi", 2)):
                 f.case(["dp2a.%s.%s.%s %%d, %%a0, %%a1, %%a2;" % (part, na, nb)], ins, "u32", 32,
                        [(sum(half(a, i, sa) * byte(b, base + i, sb) for i in range(2)) + c) & 0xffffffff for a, b, c in triples])
+    for sa, na in ((0, "u32"), (1, "s32")):
+        difference = lambda a, b, i: abs(byte(a, i, sa) - byte(b, i, sa))
+        f.case(["vabsdiff4.u32.%s.%s %%d, %%a0, %%a1, %%a2;" % (na, na)], ins, "u32", 32,
+               [sum((difference(a, b, i) & 255) << 8 * i for i in range(4)) for a, b, c in triples])
+        f.case(["vabsdiff4.u32.%s.%s.add %%d, %%a0, %%a1, %%a2;" % (na, na)], ins, "u32", 32,
+               [(c + sum(difference(a, b, i) for i in range(4))) & 0xffffffff for a, b, c in triples])
+    for op, sa, fn in (("add.u16x2", 0, lambda a, b: a + b), ("min.s16x2", 1, min), ("max.u16x2", 0, max), ("max.s16x2", 1, max),
+                       ("min.relu.s16x2", 1, lambda a, b: max(0, min(a, b)))):
+        f.case(["%s %%d, %%a0, %%a1;" % op], ins[:2], "u32", 32,
+               [sum((fn(half(a, i, sa), half(b, i, sa)) & 0xffff) << 16 * i for i in range(2)) for a, b, c in triples])
     wide = [tuple(random.choice(edge(64)) for _ in range(2)) for _ in range(100)]
     low, high = (lambda v: v & 0xffffffff), (lambda v: v >> 32)
     ins = [("u64", 64, [t[0] for t in wide]), ("u64", 64, [t[1] for t in wide])]
@@ -636,9 +659,83 @@ def warps():
     f.write()
 
 
+def matrices():
+    """mma against the element maps of the manual; one warp, small whole numbers, which every type holds exactly."""
+    f = File("matrices")
+    lanes = range(32)
+    number = lambda i, j: (i * 7 + j * 3) % 9 - 4
+
+    def pack(fmt, values):
+        if fmt == "s8":
+            return sum((v & 255) << 8 * i for i, v in enumerate(values))
+        if fmt in ("f16", "bf16"):
+            return sum(x.encode(x.F16 if fmt == "f16" else x.BF16, x.Fraction(v)) << 16 * i for i, v in enumerate(values))
+        return values[0] & 0xffffffff if fmt == "s32" else x.encode(x.F32, x.Fraction(values[0]))
+
+    def product(shape, k, kinds, a_at, b_at, a_regs, b_regs, per):
+        text = "mma.sync.aligned.%s.row.col.%s.%s.%s.%s" % ((shape,) + kinds)
+        a = [[number(i, j) for j in range(k)] for i in range(16)]
+        b = [[number(j + 1, i) for j in range(8)] for i in range(k)]
+        c = [[number(i, j + 2) for j in range(8)] for i in range(16)]
+        d = [[c[i][j] + sum(a[i][l] * b[l][j] for l in range(k)) for j in range(8)] for i in range(16)]
+        regs = []
+        for r in range(a_regs):
+            regs.append([pack(kinds[1], [a[row][col] for row, col in (a_at(t >> 2, t & 3, r * per + i) for i in range(per))]) for t in lanes])
+        for r in range(b_regs):
+            regs.append([pack(kinds[2], [b[row][col] for row, col in (b_at(t >> 2, t & 3, r * per + i) for i in range(per))]) for t in lanes])
+        c_at = lambda g, q, i: (g + (8 if i >= 2 else 0), q * 2 + (i & 1))
+        out_per = 2 if kinds[0] == "f16" else 1
+        for r in range(4 // out_per):
+            regs.append([pack(kinds[3], [c[c_at(t >> 2, t & 3, r * out_per + i)[0]][c_at(t >> 2, t & 3, r * out_per + i)[1]] for i in range(out_per)])
+                         for t in lanes])
+        names = ["%%a%d" % i for i in range(len(regs))]
+        groups = [names[:a_regs], names[a_regs:a_regs + b_regs], names[a_regs + b_regs:]]
+        for r in range(4 // out_per):
+            outs = ["%%o%d" % i for i in range(4 // out_per)]
+            want = [pack(kinds[0], [d[c_at(t >> 2, t & 3, r * out_per + i)[0]][c_at(t >> 2, t & 3, r * out_per + i)[1]] for i in range(out_per)])
+                    for t in lanes]
+            f.case(["%s {%s}, {%s}, {%s}, {%s}; mov.b32 %%d, %%o%d;" % ((text, ", ".join(outs)) + tuple(", ".join(g) for g in groups) + (r,))],
+                   [("u32", 32, v) for v in regs], "u32", 32, want, declare=[".reg .b32 %s;" % ", ".join(outs)])
+
+    a16 = lambda g, q, i: (g + (8 if i & 2 else 0), q * 2 + (i & 1) + (8 if i >= 4 else 0))
+    b16 = lambda g, q, i: (q * 2 + (i & 1) + (8 if i >= 2 else 0), g)
+    for kinds in (("f32", "f16", "f16", "f32"), ("f16", "f16", "f16", "f16"), ("f32", "bf16", "bf16", "f32")):
+        product("m16n8k16", 16, kinds, a16, b16, 4, 2, 2)
+    product("m16n8k8", 8, ("f32", "f16", "f16", "f32"), a16, b16, 2, 1, 2)
+    product("m16n8k8", 8, ("f32", "tf32", "tf32", "f32"), lambda g, q, i: (g + (8 if i & 1 else 0), q + (4 if i >= 2 else 0)),
+            lambda g, q, i: (q + 4 * i, g), 4, 2, 1)
+    product("m16n8k4", 4, ("f32", "tf32", "tf32", "f32"), lambda g, q, i: (g + 8 * i, q), lambda g, q, i: (q, g), 2, 1, 1)
+    product("m16n8k16", 16, ("s32", "s8", "s8", "s32"), lambda g, q, i: (g + (8 if i >= 4 else 0), q * 4 + (i & 3)), lambda g, q, i: (q * 4 + i, g), 2, 1, 4)
+    product("m16n8k32", 32, ("s32", "s8", "s8", "s32"),
+            lambda g, q, i: (g + (8 if i & 4 else 0), q * 4 + (i & 3) + (16 if i >= 8 else 0)),
+            lambda g, q, i: (q * 4 + (i & 3) + (16 if i >= 4 else 0), g), 4, 2, 4)
+    # ldmatrix: rows in reverse order, so that the addresses count; the second matrix lies 128 bytes behind.
+    data = [random.getrandbits(32) for _ in range(64)]
+    at = lambda m, row, col: data[m * 32 + (7 - row) * 4 + col // 2] >> 16 * (col & 1) & 0xffff
+    fill = [".shared .align 16 .b32 tile[64]; .reg .b32 %s, %u, %m0, %m1;"]
+    put = "mov.u32 %s, tile; mad.lo.u32 %u, %t, 4, %s; st.shared.u32 [%u], %a0; st.shared.u32 [%u+128], %a1; bar.warp.sync 0xffffffff;" \
+          " and.b32 %u, %t, 7; sub.u32 %u, 7, %u; mad.lo.u32 %s, %u, 16, %s; and.b32 %u, %t, 8; mad.lo.u32 %s, %u, 16, %s;"
+    ins = [("u32", 32, data[:32]), ("u32", 32, data[32:])]
+    for m in (0, 1):
+        f.case([put, "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%%m0, %%m1}, [%%s]; mov.b32 %%d, %%m%d;" % m], ins, "u32", 32,
+               [at(m, t >> 2, 2 * (t & 3)) | at(m, t >> 2, 2 * (t & 3) + 1) << 16 for t in lanes], declare=fill)
+        f.case([put, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%%m0, %%m1}, [%%s]; mov.b32 %%d, %%m%d;" % m], ins, "u32", 32,
+               [at(m, 2 * (t & 3), t >> 2) | at(m, 2 * (t & 3) + 1, t >> 2) << 16 for t in lanes], declare=fill)
+    f.case([put, "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%s], {%a0, %a1}; bar.warp.sync 0xffffffff; mov.u32 %s, tile; mad.lo.u32 %u, %t, 4, %s;"
+            " ld.shared.u32 %d, [%u];"], ins, "u32", 32, [data[(7 - t // 4) * 4 + t % 4] for t in lanes], declare=fill)
+    f.case(["mov.u32 %s, tile; mad.lo.u32 %u, %t, 4, %s; st.shared.u32 [%u], 7; ld.param.u64 %p, [p0]; mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o;"
+            " cp.async.ca.shared.global [%u], [%p], 4; cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %d, [%u];"], [ins[0]], "u32", 32,
+           data[:32], declare=fill)
+    f.case(["mov.u32 %s, tile; mad.lo.u32 %u, %t, 4, %s; st.shared.u32 [%u], 7; ld.param.u64 %p, [p0]; mul.wide.u32 %o, %t, 4; add.u64 %p, %p, %o;"
+            " cp.async.ca.shared.global [%u], [%p], 4, 2; cp.async.wait_all; ld.shared.u32 %d, [%u];"], [ins[0]], "u32", 32,
+           [v & 0xffff for v in data[:32]], declare=fill)
+    f.write()
+
+
 float_arithmetic()
 conversions()
 comparisons()
 integers()
 approximations()
 warps()
+matrices()

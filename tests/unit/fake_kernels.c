@@ -55,6 +55,17 @@ static void fill_pattern(const void *opaque)
     }
 }
 
+static void repair(const void *opaque)
+{
+    const struct kernels_repair *a = opaque;
+    if (*(const uint64_t *)a->different != 0) {
+        memcpy((void *)a->data, (const void *)a->copy, a->bytes);
+        struct kernels_report *report = (struct kernels_report *)a->report;
+        report->index = a->index;
+        report->is_raised = 1;
+    }
+}
+
 static void compare_fingerprints(const void *opaque)
 {
     const struct kernels_compare_fingerprints *a = opaque;
@@ -86,6 +97,8 @@ static const struct {
     { "reprise_scan_pointers_strided", scan_pointers, sizeof(struct kernels_scan_pointers) },
     { "reprise_fill_pattern_runs", fill_pattern, sizeof(struct kernels_fill_pattern) },
     { "reprise_fill_pattern_strided", fill_pattern, sizeof(struct kernels_fill_pattern) },
+    { "reprise_repair_runs", repair, sizeof(struct kernels_repair) },
+    { "reprise_repair_strided", repair, sizeof(struct kernels_repair) },
     { "reprise_compare_fingerprints", compare_fingerprints, sizeof(struct kernels_compare_fingerprints) },
 };
 

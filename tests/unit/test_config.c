@@ -41,9 +41,11 @@ static void test_sizes(void **state)
 
 static void test_malformed_sizes(void **state)
 {
-    static const char *const bad[] = {"", "GiB", "-1", "+1", " 1", "1 ", "1 GiB", "1.", ".5GiB", "1.5.5", "1gib", "1GIB",
-                                      "0", "0GiB", "0.0001", "1e9", "0x10", "1,5GiB", "8388608TiB", "1KiBx",
-                                      "99999999999999999999", "NaN"};
+    static const char *const bad[] = {
+        "",       "GiB",   "-1",    "+1",     " 1",         "1 ",    "1 GiB",
+        "1.",     ".5GiB", "1.5.5", "1gib",   "1GIB",       "0",     "0GiB",
+        "0.0001", "1e9",   "0x10",  "1,5GiB", "8388608TiB", "1KiBx", "99999999999999999999",
+        "NaN"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint64_t bytes = 77;
@@ -103,10 +105,11 @@ static void test_variables(void **state)
 
 static void test_malformed_variables(void **state)
 {
-    static const char *const bad[] = {"REPRISE_CAP=", "REPRISE_CAP=lots", "REPRISE_SWAP=", "REPRISE_SWAP=2",
-                                      "REPRISE_SWAP=01", "REPRISE_STRICT=yes", "REPRISE_VERIFY=", "REPRISE_VERIFY=Always",
-                                      "REPRISE_LOG=verbose", "REPRISE_TRACE=", "REPRISE_STATS=", "REPRISE_MARKER=",
-                                      "REPRISE_SEED=", "REPRISE_SEED=-1", "REPRISE_SEED=18446744073709551616"};
+    static const char *const bad[] = {"REPRISE_CAP=",    "REPRISE_CAP=lots",      "REPRISE_SWAP=",
+                                      "REPRISE_SWAP=2",  "REPRISE_SWAP=01",       "REPRISE_STRICT=yes",
+                                      "REPRISE_VERIFY=", "REPRISE_VERIFY=Always", "REPRISE_LOG=verbose",
+                                      "REPRISE_TRACE=",  "REPRISE_STATS=",        "REPRISE_MARKER=",
+                                      "REPRISE_SEED=",   "REPRISE_SEED=-1",       "REPRISE_SEED=18446744073709551616"};
     struct config config;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -129,9 +132,12 @@ static void test_other_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),          cmocka_unit_test(test_malformed_sizes),
-        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_malformed_variables), cmocka_unit_test(test_other_names),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_malformed_sizes),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_malformed_variables),
+        cmocka_unit_test(test_other_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,20 +22,20 @@
 
 #include <cmocka.h>
 
-#define ARGUMENTS 12
+#define ARGUMENTS   12
 #define LOW_ADDRESS 0x10000ul
-#define LOW_BYTES (64ul << 20)
+#define LOW_BYTES   (64ul << 20)
 
-typedef CUresult (*any_function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t,
-                                 uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+typedef CUresult (*any_function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t,
+                                 uintptr_t, uintptr_t, uintptr_t, uintptr_t);
 
 struct driver driver;
 
 static struct {
     bool is_gate_open, does_engine_refuse;
-    uint32_t fill;              /* every word of the structures that hooks are given */
-    CUresult answer;            /* of the driver function under test */
-    const char *base;           /* its name without _ptsz and _ptds */
+    uint32_t fill;    /* every word of the structures that hooks are given */
+    CUresult answer;  /* of the driver function under test */
+    const char *base; /* its name without _ptsz and _ptds */
     int entered, left, calls, wrong_arguments, engine_calls;
     int argument_count;
     uintptr_t arguments[ARGUMENTS];
@@ -262,7 +262,8 @@ uint64_t outside_set(enum outside_kind kind, uint64_t key, uint64_t bytes)
 static size_t base_length(const char *name)
 {
     size_t length = strlen(name);
-    bool is_per_thread = length > 5 && (strcmp(name + length - 5, "_ptsz") == 0 || strcmp(name + length - 5, "_ptds") == 0);
+    bool is_per_thread =
+        length > 5 && (strcmp(name + length - 5, "_ptsz") == 0 || strcmp(name + length - 5, "_ptds") == 0);
     return is_per_thread ? length - 5 : length;
 }
 
@@ -398,8 +399,8 @@ static void check_once(const struct hook *hook, CUresult result, const char *whe
     if (is_one_of(hook->name, early) && result == CUDA_ERROR_INVALID_VALUE && test.calls == 0)
         return;
     if (test.calls != 1 || test.wrong_arguments || result != test.answer || test.entered != test.left)
-        fail_msg("%s, %s: %d calls (%s), %d wrong arguments, answer %d for %d, gate entered %d left %d", hook->name, when,
-                 test.calls, test.called, test.wrong_arguments, result, test.answer, test.entered, test.left);
+        fail_msg("%s, %s: %d calls (%s), %d wrong arguments, answer %d for %d, gate entered %d left %d", hook->name,
+                 when, test.calls, test.called, test.wrong_arguments, result, test.answer, test.entered, test.left);
 }
 
 static void test_gate_closed(void **state)
@@ -438,11 +439,11 @@ static void test_gate_open(void **state)
 
 /* Calls that ask the engine for nothing it could refuse. */
 static const char *const never_refused[] = {
-    "cuGetProcAddress", "cuMemGetInfo", "cuDeviceTotalMem", "cuMemGetAddressRange", "cuMemFree", "cuMemPool", "cuIpcClose",
-    "cuDestroyExternal", "cuDeviceGraphMemTrim", "cuMemRelease", "cuMemUnmap", "cuMemImport", "cuArrayDestroy",
-    "cuMipmappedArrayDestroy", "cuLaunchHostFunc", "cuStreamAddCallback", "cuMemcpyAtoH", "cuStreamSynchronize",
-    "cuStreamQuery", "cuStreamDestroy", "cuStreamBegin", "cuStreamEnd", "cuEvent", "cuCtxSync", "cuCtxDe", "cuDevicePrimary",
-    "cuModule", "cuLibrary",
+    "cuGetProcAddress", "cuMemGetInfo", "cuDeviceTotalMem", "cuMemGetAddressRange", "cuMemFree", "cuMemPool",
+    "cuIpcClose", "cuDestroyExternal", "cuDeviceGraphMemTrim", "cuMemRelease", "cuMemUnmap", "cuMemImport",
+    "cuArrayDestroy", "cuMipmappedArrayDestroy", "cuLaunchHostFunc", "cuStreamAddCallback", "cuMemcpyAtoH",
+    "cuStreamSynchronize", "cuStreamQuery", "cuStreamDestroy", "cuStreamBegin", "cuStreamEnd", "cuEvent", "cuCtxSync",
+    "cuCtxDe", "cuDevicePrimary", "cuModule", "cuLibrary",
     /* and those that no pattern of words makes ask: test_charges.c */
     "cuMemAllocPitch_v2", "cuIpcOpenMemHandle", "cuCtxSetLimit", "cuMemMap", "cuMipmappedArrayCreate", "cuMemsetD2D",
     "cuGraphAddKernelNode", "cuGraphKernelNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphAddBatchMemOpNode",

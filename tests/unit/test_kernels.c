@@ -446,6 +446,44 @@ static void test_compare_fingerprints_on_device(void **state)
     RUN(cuMemFreeHost(report));
 }
 
+static void test_repair_on_device(void **state)
+{
+    (void)state;
+    if (!device.is_there)
+        skip();
+    static unsigned char wrong[40000], right[40000], after[40000];
+    struct kernels_report *report;
+    RUN(cuMemHostAlloc((void **)&report, sizeof *report, 0));
+    static const uint64_t lengths[] = {1, 7, 8, 4096, 39999};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (int is_strided = 0; is_strided < 2; is_strided++) {
+            for (uint64_t different = 0; different < 2; different++) {
+                for (uint64_t j = 0; j < sizeof right; j++) {
+                    right[j] = (unsigned char)(j * 7 + 1);
+                    wrong[j] = (unsigned char)(j * 5 + 2);
+                }
+                CUdeviceptr data = put(wrong, sizeof wrong), copy = put(right, sizeof right),
+                            count = put(&different, sizeof different);
+                struct kernels_shape shape = kernels_shape(lengths[i], is_strided ? 64 : 1);
+                struct kernels_repair arguments = {.data = data, .copy = copy, .bytes = lengths[i], .different = count,
+                                                   .report = (uint64_t)(uintptr_t)report, .index = 77,
+                                                   .run_words = shape.run_words};
+                *report = (struct kernels_report){0, 0};
+                launch(is_strided ? KERNELS_repair_strided : KERNELS_repair_runs, shape, &arguments);
+                get(after, data, sizeof after);
+                assert_int_equal(report->is_raised, different);
+                assert_int_equal(report->index, different ? 77 : 0);
+                memcpy(wrong, different ? right : wrong, lengths[i]);
+                assert_memory_equal(after, wrong, sizeof after);
+                RUN(cuMemFree_v2(data));
+                RUN(cuMemFree_v2(copy));
+                RUN(cuMemFree_v2(count));
+            }
+        }
+    }
+    RUN(cuMemFreeHost(report));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_scan_pointers_on_device),
         cmocka_unit_test(test_fill_pattern_on_device),
         cmocka_unit_test(test_compare_fingerprints_on_device),
+        cmocka_unit_test(test_repair_on_device),
     };
     return cmocka_run_group_tests(tests, open_device, NULL);
 }

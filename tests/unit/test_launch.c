@@ -247,8 +247,14 @@ static struct operation launch_of(unsigned char *block, uint32_t bytes, struct u
                               .argument_bytes = bytes,
                               .uses = uses,
                               .facts = launch_facts(handle(FUNCTION)),
-                              .config = {.gridDimX = 2, .gridDimY = 3, .gridDimZ = 4, .blockDimX = 5, .blockDimY = 6,
-                                         .blockDimZ = 7, .sharedMemBytes = 8, .hStream = CU_STREAM_LEGACY}};
+                              .config = {.gridDimX = 2,
+                                         .gridDimY = 3,
+                                         .gridDimZ = 4,
+                                         .blockDimX = 5,
+                                         .blockDimY = 6,
+                                         .blockDimZ = 7,
+                                         .sharedMemBytes = 8,
+                                         .hStream = CU_STREAM_LEGACY}};
 }
 
 static void test_find_uses(void **state)
@@ -286,8 +292,8 @@ static void test_find_copy_uses(void **state)
     struct copy_arguments copy = {0x1800, 0x1900, 0x1a00, COPY_DEVICE_TO_DEVICE, 1};
     struct set_arguments set = {0x1800, 0x1900, 0x1a00, 0x1b00, 4, 0, 0, 0};
     struct use uses[2];
-    struct operation operation = {.kind = OPERATION_COPY, .arguments = (unsigned char *)&copy,
-                                  .argument_bytes = sizeof copy, .uses = uses};
+    struct operation operation = {
+        .kind = OPERATION_COPY, .arguments = (unsigned char *)&copy, .argument_bytes = sizeof copy, .uses = uses};
     (void)state;
     assert_true(launch_find_uses(&operation, 0x1000, 0x2000));
     assert_int_equal(operation.use_count, 2);
@@ -326,8 +332,8 @@ static void test_signature(void **state)
     DIFFERS(other.facts = launch_facts(handle(NOTHING)));
 #undef DIFFERS
     struct copy_arguments copy = {1, 2, 3, COPY_HOST_TO_DEVICE, 1};
-    struct operation copying = {.kind = OPERATION_COPY, .arguments = (unsigned char *)&copy,
-                                .argument_bytes = sizeof copy};
+    struct operation copying = {
+        .kind = OPERATION_COPY, .arguments = (unsigned char *)&copy, .argument_bytes = sizeof copy};
     first = launch_signature(&copying);
     copy.destination = copy.source = 9;
     assert_int_equal(launch_signature(&copying), first);
@@ -365,8 +371,13 @@ static CUresult fake_launch(CUfunction function, unsigned int grid_x, unsigned i
     assert_ptr_equal(function, handle(FUNCTION));
     assert_null(parameters);
     issued.calls++;
-    issued.config = (CUlaunchConfig){.gridDimX = grid_x, .gridDimY = grid_y, .gridDimZ = grid_z, .blockDimX = block_x,
-                                     .blockDimY = block_y, .blockDimZ = block_z, .sharedMemBytes = shared,
+    issued.config = (CUlaunchConfig){.gridDimX = grid_x,
+                                     .gridDimY = grid_y,
+                                     .gridDimZ = grid_z,
+                                     .blockDimX = block_x,
+                                     .blockDimY = block_y,
+                                     .blockDimZ = block_z,
+                                     .sharedMemBytes = shared,
                                      .hStream = stream};
     note_extra(extra);
     return CUDA_ERROR_LAUNCH_FAILED;
@@ -459,8 +470,10 @@ static void test_issue_copies(void **state)
     driver.cuMemcpyDtoDAsync_v2 = fake_cuMemcpyDtoDAsync_v2;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct copy_arguments copy = {11, 22, 33, cases[i].direction, cases[i].is_synchronous};
-        struct operation operation = {.kind = OPERATION_COPY, .stream = cases[i].stream,
-                                      .arguments = (unsigned char *)&copy, .argument_bytes = sizeof copy};
+        struct operation operation = {.kind = OPERATION_COPY,
+                                      .stream = cases[i].stream,
+                                      .arguments = (unsigned char *)&copy,
+                                      .argument_bytes = sizeof copy};
         assert_int_equal(launch_issue(&operation, operation.arguments), CUDA_SUCCESS);
         assert_string_equal(issued.by, cases[i].by);
         assert_int_equal(issued.destination, 11);
@@ -472,11 +485,11 @@ static void test_issue_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_facts),          cmocka_unit_test(test_code),
-        cmocka_unit_test(test_forget),         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_arguments),      cmocka_unit_test(test_pin_arguments),
-        cmocka_unit_test(test_find_uses),      cmocka_unit_test(test_find_copy_uses),
-        cmocka_unit_test(test_signature),      cmocka_unit_test(test_issue_launch),
+        cmocka_unit_test(test_facts),        cmocka_unit_test(test_code),
+        cmocka_unit_test(test_forget),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_pin_arguments),
+        cmocka_unit_test(test_find_uses),    cmocka_unit_test(test_find_copy_uses),
+        cmocka_unit_test(test_signature),    cmocka_unit_test(test_issue_launch),
         cmocka_unit_test(test_issue_copies),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -7,6 +7,7 @@
 #include "tests/device/ptx_schedule.h"
 #include "tests/device/ptx_shape.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -287,6 +288,79 @@ static void damaged_cache_file_is_made_anew(void **state)
     program_release(program);
 }
 
+/* ---- grids whose blocks wait for each other ---- */
+
+#define BLOCKS 3
+
+/* The barrier that nvcc writes for grid.sync(): thread 0 adds, the first block so much that the sign flips when all are in. */
+static const char together[] = HEAD ".visible .entry k(.param .u64 o) { .reg .b64 %o, %a, %b, %h; .reg .b32 %l, %u, %t, %c, %v, %w, %n; .reg .pred %p;"
+    " mov.u32 %l, %envreg2; mov.u32 %u, %envreg1; cvt.u64.u32 %b, %l; cvt.u64.u32 %h, %u; bfi.b64 %b, %h, %b, 32, 32; ld.param.u64 %o, [o];"
+    " mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; setp.ne.u32 %p, %t, 0; @%p bra WAIT; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a;"
+    " add.u32 %v, %c, 10; st.global.u32 [%a], %v; setp.eq.u32 %p, %c, 0; sub.u32 %w, 0x80000001, %n; selp.b32 %w, %w, 1, %p;"
+    " atom.add.release.gpu.global.u32 %v, [%b+4], %w; L: ld.acquire.gpu.global.u32 %w, [%b+4]; xor.b32 %w, %w, %v; setp.gt.s32 %p, %w, -1; @%p bra L;"
+    " WAIT: barrier.sync 0; add.u32 %c, %c, 1; rem.u32 %c, %c, %n; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a; ld.global.u32 %v, [%a];"
+    " mov.u32 %c, %ctaid.x; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a; @!%p st.global.u32 [%a+64], %v; ret; }";
+
+struct meeting { struct program *program; struct program_grid grid; uint64_t index; struct program_worker worker; };
+
+static void *run_meeting(void *context)
+{
+    struct meeting *m = context;
+    program_run_block(m->program, 0, &m->grid, m->index, &m->worker);
+    free(m->worker.scratch);
+    return NULL;
+}
+
+static void cooperative_blocks_meet(void **state)
+{
+    (void)state;
+    struct program *program = parse(together);
+    bool was_compiled;
+    assert_non_null(program);
+    assert_true(program_prepare(program, 0, &was_compiled, why, sizeof why));
+    for (int round = 0; round < 20; round++) {
+        uint32_t out[32] = { 0 };
+        uint64_t barrier[8] = { 0 };
+        void *address = out;
+        struct meeting meetings[BLOCKS];
+        pthread_t threads[BLOCKS];
+        for (uint64_t i = 0; i < BLOCKS; i++) {
+            meetings[i] = (struct meeting){ .program = program, .index = i, .grid = { .grid = { BLOCKS, 1, 1 }, .block = { 33, 1, 1 },
+                .params = &address, .is_cooperative = true, .barrier = barrier, .seed = (uint64_t)round } };
+            assert_int_equal(pthread_create(&threads[i], NULL, run_meeting, &meetings[i]), 0);
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            pthread_join(threads[i], NULL);
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            assert_int_equal(out[16 + i], 10 + (i + 1) % BLOCKS);
+    }
+    program_release(program);
+}
+
+/* ---- linked texts ---- */
+
+static void texts_are_linked(void **state)
+{
+    (void)state;
+    struct program *program = parse(HEAD ".extern .global .align 4 .u32 number; .extern .func (.param .b32 r) twice(.param .b32 a);"
+        " .visible .entry k(.param .u64 o) { .reg .b64 %o; .reg .b32 %v; ld.param.u64 %o, [o]; ld.global.u32 %v, [number];"
+        " { .param .b32 a; .param .b32 r; st.param.b32 [a], %v; call (r), twice, (a); ld.param.b32 %v, [r]; } st.global.u32 [%o], %v; ret; }\n"
+        HEAD ".visible .global .align 4 .u32 number = 21; .visible .func (.param .b32 r) twice(.param .b32 a) { .reg .b32 %v;"
+        " ld.param.b32 %v, [a]; add.u32 %v, %v, %v; st.param.b32 [r], %v; ret; }");
+    assert_non_null(program);
+    uint32_t number, out = 0;
+    void *address = &out;
+    assert_int_equal(program_global_count(program), 1);
+    program_global(program, 0)->address = &number;
+    program_initialise_globals(program);
+    bool was_compiled;
+    assert_true(program_prepare(program, 0, &was_compiled, why, sizeof why));
+    struct meeting m = { .program = program, .grid = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params = &address } };
+    run_meeting(&m);
+    assert_int_equal(out, 42);
+    program_release(program);
+}
+
 /* ---- printing ---- */
 
 static void prints_packed_arguments(void **state)
@@ -325,6 +399,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(cache_of_others_is_refused, make_cache, remove_cache),
         cmocka_unit_test_setup_teardown(missing_compiler_is_named, make_cache, remove_cache),
         cmocka_unit_test_setup_teardown(damaged_cache_file_is_made_anew, make_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(cooperative_blocks_meet, make_cache, remove_cache),
+        cmocka_unit_test_setup_teardown(texts_are_linked, make_cache, remove_cache),
         cmocka_unit_test(prints_packed_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

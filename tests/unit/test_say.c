@@ -109,7 +109,7 @@ static void test_write_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_printf), cmocka_unit_test(test_odd_numbers), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_as_printf), cmocka_unit_test(test_odd_numbers),   cmocka_unit_test(test_cut),
         cmocka_unit_test(test_line),      cmocka_unit_test(test_write_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t to_pitch, const void *from, 
     return runtime_result(driver.cuMemcpy2DAsync_v2_ptsz(&rows, stream));
 }
 
-static cudaError_t box_of(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out)
+cudaError_t runtime_box(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out)
 {
     struct sides sides;
     if (params == NULL)
@@ -142,7 +142,7 @@ cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
-    error = box_of(params, &box);
+    error = runtime_box(params, &box);
     return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3D_v2(&box));
 }
 
@@ -152,7 +152,7 @@ cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *params)
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
-    error = box_of(params, &box);
+    error = runtime_box(params, &box);
     return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3D_v2_ptds(&box));
 }
 
@@ -162,7 +162,7 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
-    error = box_of(params, &box);
+    error = runtime_box(params, &box);
     return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3DAsync_v2(&box, stream));
 }
 
@@ -172,6 +172,6 @@ cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *params, cudaS
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
-    error = box_of(params, &box);
+    error = runtime_box(params, &box);
     return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3DAsync_v2_ptsz(&box, stream));
 }

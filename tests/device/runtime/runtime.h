@@ -47,3 +47,6 @@ cudaError_t runtime_result(CUresult result);
 /* registration.c: what the program's own code has registered. */
 cudaError_t registered_kernel(const void *host_function, CUkernel *out);
 cudaError_t registered_variable(const void *host_variable, CUdeviceptr *address, size_t *bytes);
+
+/* copy_rows.c: what a box of the runtime is to the driver. cudaErrorNotSupported for arrays. */
+cudaError_t runtime_box(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out);

@@ -1,0 +1,253 @@
+/* Graphs and capture. Kernel nodes name host functions here and kernels in the driver; the rest is handed on. */
+#include "tests/device/runtime/runtime.h"
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
+}
+
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamBeginCapture_v2_ptsz(stream, (CUstreamCaptureMode)mode));
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamEndCapture(stream, graph));
+}
+
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuStreamEndCapture_ptsz(stream, graph));
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    cudaError_t error = runtime_load();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode));
+}
+
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphCreate(graph, flags));
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    cudaError_t error = runtime_load();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphDestroy(graph));
+}
+
+cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
+{
+    cudaError_t error = runtime_load();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphClone(clone, graph));
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    cudaError_t error = runtime_load();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphGetNodes(graph, nodes, count));
+}
+
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type)
+{
+    cudaError_t error = runtime_load();
+    if (error != cudaSuccess)
+        return error;
+    _Static_assert((int)cudaGraphNodeTypeWaitEvent == (int)CU_GRAPH_NODE_TYPE_WAIT_EVENT, "the node types differ");
+    return runtime_result(driver.cuGraphNodeGetType(node, (CUgraphNodeType *)type));
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphInstantiateWithFlags(exec, graph, flags));
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    return cudaGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    cudaError_t error = runtime_load();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphExecDestroy(exec));
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    _Static_assert(sizeof *info == sizeof(CUgraphExecUpdateResultInfo), "the update results differ");
+    return runtime_result(driver.cuGraphExecUpdate_v2(exec, graph, (CUgraphExecUpdateResultInfo *)info));
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphLaunch(exec, stream));
+}
+
+cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphLaunch_ptsz(exec, stream));
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphUpload(exec, stream));
+}
+
+cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    return cudaGraphUpload(exec, stream == NULL ? cudaStreamPerThread : stream);
+}
+
+static cudaError_t kernel_of(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS *out)
+{
+    CUkernel kernel = NULL;
+    if (params == NULL)
+        return cudaErrorInvalidValue;
+    cudaError_t error = registered_kernel(params->func, &kernel);
+    *out = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)kernel,
+                                     .gridDimX = params->gridDim.x,
+                                     .gridDimY = params->gridDim.y,
+                                     .gridDimZ = params->gridDim.z,
+                                     .blockDimX = params->blockDim.x,
+                                     .blockDimY = params->blockDim.y,
+                                     .blockDimZ = params->blockDim.z,
+                                     .sharedMemBytes = params->sharedMemBytes,
+                                     .kernelParams = params->kernelParams,
+                                     .extra = params->extra};
+    return error;
+}
+
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                   size_t count, const struct cudaKernelNodeParams *params)
+{
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = kernel_of(params, &kernel);
+    if (error != cudaSuccess)
+        return runtime_record(error);
+    return runtime_result(driver.cuGraphAddKernelNode_v2(node, graph, dependencies, count, &kernel));
+}
+
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const struct cudaKernelNodeParams *params)
+{
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = kernel_of(params, &kernel);
+    if (error != cudaSuccess)
+        return runtime_record(error);
+    return runtime_result(driver.cuGraphExecKernelNodeSetParams_v2(exec, node, &kernel));
+}
+
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                   size_t count, const struct cudaMemcpy3DParms *params)
+{
+    CUDA_MEMCPY3D box;
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    error = runtime_box(params, &box);
+    if (error != cudaSuccess)
+        return runtime_record(error);
+    return runtime_result(driver.cuGraphAddMemcpyNode(node, graph, dependencies, count, &box, NULL));
+}
+
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                     size_t count, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    struct cudaMemcpy3DParms params = {.srcPtr = {(void *)from, bytes, bytes, 1},
+                                       .dstPtr = {to, bytes, bytes, 1},
+                                       .extent = {bytes, 1, 1},
+                                       .kind = kind};
+    return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &params);
+}
+
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                   size_t count, const struct cudaMemsetParams *params)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    if (params == NULL)
+        return runtime_record(cudaErrorInvalidValue);
+    CUDA_MEMSET_NODE_PARAMS set = {(CUdeviceptr)params->dst, params->pitch, params->value,
+                                   params->elementSize,      params->width, params->height};
+    return runtime_result(driver.cuGraphAddMemsetNode(node, graph, dependencies, count, &set, NULL));
+}
+
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                 size_t count, const struct cudaHostNodeParams *params)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    if (params == NULL)
+        return runtime_record(cudaErrorInvalidValue);
+    CUDA_HOST_NODE_PARAMS host = {params->fn, params->userData};
+    return runtime_result(driver.cuGraphAddHostNode(node, graph, dependencies, count, &host));
+}
+
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                  size_t count)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphAddEmptyNode(node, graph, dependencies, count));
+}
+
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                       size_t count, cudaGraph_t child)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    return runtime_result(driver.cuGraphAddChildGraphNode(node, graph, dependencies, count, child));
+}
