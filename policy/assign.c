@@ -10,7 +10,7 @@ struct page_order {
 struct assigner {
     const struct assign_problem *problem;
     struct page_order *order;
-    uint32_t *first_span;       /* per frame: spans that are taken, chained by next_span; plus one */
+    uint32_t *first_span; /* per frame: spans that are taken, chained by next_span; plus one */
     uint32_t *next_span;
     uint64_t effort;
     bool is_exhausted;
@@ -34,7 +34,7 @@ static uint32_t order_pages(struct assigner *assigner)
     for (uint32_t i = 0; i < problem->span_count; i++) {
         const struct assign_span *span = &problem->spans[i];
         if (i == 0 || span->page != problem->spans[i - 1].page) {
-            assigner->order[count++] = (struct page_order){ .page = span->page, .first = i };
+            assigner->order[count++] = (struct page_order){.page = span->page, .first = i};
         }
         assigner->order[count - 1].count++;
         assigner->order[count - 1].end = span->end;
@@ -105,7 +105,7 @@ static uint32_t assign_all(struct assigner *assigner, uint32_t *frame_of)
 
 uint32_t assign_frames(const struct assign_problem *problem, uint32_t *frame_of)
 {
-    struct assigner assigner = { .problem = problem };
+    struct assigner assigner = {.problem = problem};
     uint32_t assigned = UINT32_MAX;
     assigner.order = malloc(sizeof *assigner.order * ((size_t)problem->span_count + 1));
     assigner.first_span = calloc((size_t)problem->frame_count + 1, sizeof *assigner.first_span);

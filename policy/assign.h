@@ -11,15 +11,15 @@
 #define ASSIGN_NONE UINT32_MAX
 
 struct assign_span {
-    uint32_t page;              /* 0 .. page_count - 1; spans of a page stand together, in ascending order */
-    uint32_t begin, end;        /* begin <= time < end */
+    uint32_t page;       /* 0 .. page_count - 1; spans of a page stand together, in ascending order */
+    uint32_t begin, end; /* begin <= time < end */
 };
 
 struct assign_problem {
     const struct assign_span *spans;
     uint32_t span_count, page_count, frame_count;
-    const uint32_t *preferred;  /* per page: tried first; ASSIGN_NONE: no preference */
-    uint64_t effort;            /* most comparisons of spans; 0: no limit */
+    const uint32_t *preferred; /* per page: tried first; ASSIGN_NONE: no preference */
+    uint64_t effort;           /* most comparisons of spans; 0: no limit */
 };
 
 /* Fills frame_of[page]. Returns how many pages got a frame; UINT32_MAX: no memory. Uses malloc. */

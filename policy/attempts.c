@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Late is better than nothing: without any plan, the search goes on for LATE times what was allowed. */
-enum { TIDY_STEPS = 16, LATE = 4 };
+enum { TIDY_STEPS = 24, LATE = 4 };
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
 {

@@ -13,10 +13,10 @@
 
 struct chain_stage {
     uint32_t first_operation;
-    uint64_t input_bytes;       /* crosses into the stage; may be dropped and rebuilt */
+    uint64_t input_bytes; /* crosses into the stage; may be dropped and rebuilt */
     uint64_t tape_bytes;
-    uint64_t inner_bytes;       /* most that running it forward takes beyond input, tape and base */
-    uint64_t back_bytes;        /* most that its operations after the turn take beyond input, tape and output, base included */
+    uint64_t inner_bytes; /* most that running it forward takes beyond input, tape and base */
+    uint64_t back_bytes; /* most that its operations after the turn take beyond input, tape and output, base included */
     uint64_t forward_ns;
 };
 
@@ -39,9 +39,9 @@ void chain_release(struct chain *chain);
 
 /* What to do with stages a .. b, whose input is there, with `memory` units left (the strategy's own measure). */
 struct chain_choice {
-    bool keeps_tape;            /* run a with its tape and go on with a + 1 */
-    uint32_t split;             /* otherwise: store the input of this stage, a < split <= b */
-    uint32_t memory_after;      /* left for what comes after the stored or kept */
+    bool keeps_tape;       /* run a with its tape and go on with a + 1 */
+    uint32_t split;        /* otherwise: store the input of this stage, a < split <= b */
+    uint32_t memory_after; /* left for what comes after the stored or kept */
 };
 
 /* Decides; called with a < b only. */

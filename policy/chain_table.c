@@ -8,12 +8,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_STAGES = 80, UNITS = 128 };
+enum { MOST_STAGES = 80, FEW_STAGES = 24, UNITS = 128 };
 
 struct table {
     const struct chain *chain;
     float *cost;
-    uint16_t *choice;       /* 0: keep the tape; otherwise the split, counted from a */
+    uint16_t *choice; /* 0: keep the tape; otherwise the split, counted from a */
     uint32_t units;
     double unit_bytes;
     uint64_t cap;
@@ -85,8 +85,8 @@ static struct chain_choice choose(void *context, uint32_t a, uint32_t b, uint32_
     if (choice)
         return (struct chain_choice){.split = a + choice,
                                      .memory_after = memory - units_of(t, stages[a + choice].input_bytes)};
-    return (struct chain_choice){.keeps_tape = true,
-                                 .memory_after = memory - units_of(t, stages[a].tape_bytes + stages[a + 1].input_bytes)};
+    return (struct chain_choice){
+        .keeps_tape = true, .memory_after = memory - units_of(t, stages[a].tape_bytes + stages[a + 1].input_bytes)};
 }
 
 static bool table_begin(struct table *t, const struct chain *c, uint64_t cap)
@@ -130,11 +130,15 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     struct chain chain;
     struct attempt_search search;
     struct table t;
-    if (request->is_thorough || !request->cut)
+    if (!request->cut)
         return STRATEGY_NOTHING;
     enum chain_result found = chain_find(&chain, graph, request->pivot, MOST_STAGES);
     if (found != CHAIN_FOUND)
         return found == CHAIN_NONE ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
+    if (request->is_thorough == (chain.stage_count <= FEW_STAGES)) {
+        chain_release(&chain); /* long chains in the second round, where there is time for the table */
+        return STRATEGY_NOTHING;
+    }
     attempts_begin(&search, graph, request);
     search.out_of_memory = !table_begin(&t, &chain, request->cap);
     if (!search.out_of_memory && t.units) {

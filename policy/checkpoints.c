@@ -17,9 +17,13 @@ struct checkpoints {
 
 static bool try_settings(struct checkpoints *c, double beta, double omega, bool is_flat)
 {
-    return attempts_try(&c->search, (struct forward_settings){.hold = c->hold, .weight = c->weight,
-                                                              .pivot = c->search.request->pivot, .beta = beta,
-                                                              .omega = omega, .flat_hold = is_flat, .swap_weight = -1});
+    return attempts_try(&c->search, (struct forward_settings){.hold = c->hold,
+                                                              .weight = c->weight,
+                                                              .pivot = c->search.request->pivot,
+                                                              .beta = beta,
+                                                              .omega = omega,
+                                                              .flat_hold = is_flat,
+                                                              .swap_weight = -1});
 }
 
 static void price_segments(struct checkpoints *c)

@@ -49,9 +49,10 @@ static bool try_segments(struct chen *c)
         double order = producer == POLICY_NONE ? 0 : producer + 1.0;
         c->hold[v] = c->is_crossing[v] ? last + order : is_wanted ? order : 0;
     }
-    return attempts_try(&c->search, (struct forward_settings){.hold = c->hold, .pivot = c->pivot, .beta = 1,
-                                                              .omega = 0.5, .swap_weight = -1,
-                                                              .flat_hold = true});
+    return attempts_try(
+        &c->search,
+        (struct forward_settings){
+            .hold = c->hold, .pivot = c->pivot, .beta = 1, .omega = 0.5, .swap_weight = -1, .flat_hold = true});
 }
 
 static enum strategy_result make_segments(const struct graph *graph, const struct strategy_request *request,

@@ -22,15 +22,15 @@ struct solver {
     const struct graph *graph;
     uint32_t pivot;
     uint8_t *standing;
-    uint32_t *node_of;       /* per version: its node, POLICY_NONE if it has none */
-    int64_t *wanted_bytes;   /* per operation: bytes of its wanted outputs */
+    uint32_t *node_of;     /* per version: its node, POLICY_NONE if it has none */
+    int64_t *wanted_bytes; /* per operation: bytes of its wanted outputs */
     struct hold *holds;
     uint32_t hold_count;
     struct flow flow;
-    double price;            /* at which supplies and edges stand now */
-    int64_t wanted;          /* bytes that the program needs later and that may be dropped */
-    int64_t room;            /* cap - what is given; may be negative */
-    double value, bound;     /* cut - price x room: at this price, and the greatest so far */
+    double price;        /* at which supplies and edges stand now */
+    int64_t wanted;      /* bytes that the program needs later and that may be dropped */
+    int64_t room;        /* cap - what is given; may be negative */
+    double value, bound; /* cut - price x room: at this price, and the greatest so far */
     double *threshold;
 };
 
@@ -90,11 +90,11 @@ static void connect_input(struct solver *s, uint32_t o, uint32_t v)
         uint32_t producer = version->producer, node = s->pivot + s->hold_count;
         bool is_gone = s->standing[v] == STANDING_GONE;
         bool can_rebuild = producer != POLICY_NONE && can_run_again(s, producer);
-        uint32_t edge = flow_connect(&s->flow, node, can_rebuild ? producer : s->flow.node_count,
-                                     is_gone ? FLOW_INFINITE : 0);
+        uint32_t edge =
+            flow_connect(&s->flow, node, can_rebuild ? producer : s->flow.node_count, is_gone ? FLOW_INFINITE : 0);
         s->node_of[v] = node;
-        s->holds[s->hold_count++] = (struct hold){v, node, can_rebuild ? producer : POLICY_NONE,
-                                                  is_gone ? POLICY_NONE : edge};
+        s->holds[s->hold_count++] =
+            (struct hold){v, node, can_rebuild ? producer : POLICY_NONE, is_gone ? POLICY_NONE : edge};
     }
     flow_connect(&s->flow, o, s->node_of[v], FLOW_INFINITE);
 }
@@ -107,8 +107,8 @@ static bool takes_input(const struct solver *s, uint32_t o, uint32_t k)
     if (k < g->need_first[o] + op->read_count)
         return true;
     uint32_t output = g->replaced_by[g->needs[k]];
-    bool is_sole = s->standing[output] == STANDING_WANTED &&
-                   s->wanted_bytes[o] == (int64_t)g->problem->versions[output].bytes;
+    bool is_sole =
+        s->standing[output] == STANDING_WANTED && s->wanted_bytes[o] == (int64_t)g->problem->versions[output].bytes;
     return s->standing[output] == STANDING_GONE || is_sole;
 }
 
@@ -181,14 +181,16 @@ struct snapshot {
 
 static bool snapshot_take(const struct solver *s, struct snapshot *shot)
 {
-    size_t edges = sizeof *shot->edges * s->flow.edge_count, nodes = sizeof *shot->excess * ((size_t)s->flow.node_count + 1);
+    size_t edges = sizeof *shot->edges * s->flow.edge_count,
+           nodes = sizeof *shot->excess * ((size_t)s->flow.node_count + 1);
     if (!shot->edges)
         shot->edges = malloc(edges + 1);
     if (!shot->excess)
         shot->excess = malloc(nodes);
     if (!shot->edges || !shot->excess)
         return false;
-    memcpy(shot->edges, s->flow.edges, edges);
+    if (edges)
+        memcpy(shot->edges, s->flow.edges, edges);
     memcpy(shot->excess, s->flow.excess, nodes);
     shot->price = s->price;
     return true;
@@ -196,7 +198,8 @@ static bool snapshot_take(const struct solver *s, struct snapshot *shot)
 
 static void snapshot_restore(struct solver *s, const struct snapshot *shot)
 {
-    memcpy(s->flow.edges, shot->edges, sizeof *shot->edges * s->flow.edge_count);
+    if (s->flow.edge_count)
+        memcpy(s->flow.edges, shot->edges, sizeof *shot->edges * s->flow.edge_count);
     memcpy(s->flow.excess, shot->excess, sizeof *shot->excess * ((size_t)s->flow.node_count + 1));
     s->price = shot->price;
 }
@@ -221,8 +224,8 @@ static struct tangent tangent_at(const struct solver *s)
 /* The next price to look at: where the two lines cross, kept away from both ends. */
 static double crossing(const struct tangent *low, const struct tangent *high)
 {
-    double price = (high->value - low->value + low->slope * low->price - high->slope * high->price) /
-                   (low->slope - high->slope);
+    double price =
+        (high->value - low->value + low->slope * low->price - high->slope * high->price) / (low->slope - high->slope);
     double margin = (high->price - low->price) / 64;
     if (!(price > low->price + margin))
         return low->price + margin;

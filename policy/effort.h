@@ -1,12 +1,12 @@
 /* How much planning may cost. Counted in steps of the algorithms, so that the same problem gives the same plan
  * on a busy machine; the wall clock only stops what runs away. A step takes about EFFORT_STEP_NS on a machine
- * of 2024. */
+ * of 2024, with all that is not counted. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-enum { EFFORT_STEP_NS = 20, EFFORT_WALL_FACTOR = 10 };
+enum { EFFORT_STEP_NS = 12, EFFORT_WALL_FACTOR = 10 };
 
 static inline uint64_t now_nanoseconds(void)
 {
@@ -17,7 +17,7 @@ static inline uint64_t now_nanoseconds(void)
 
 struct effort {
     uint64_t steps, allowed;
-    uint64_t wall_end;      /* now_nanoseconds() at which to stop in any case */
+    uint64_t wall_end; /* now_nanoseconds() at which to stop in any case */
 };
 
 static inline struct effort effort_of(uint64_t nanoseconds)

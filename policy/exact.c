@@ -14,9 +14,9 @@ struct entry {
 struct explorer {
     const struct graph *graph;
     const struct strategy_request *request;
-    uint64_t *cost;             /* per state; UINT64_MAX = not reached */
-    uint32_t *from;             /* per state: the state before */
-    struct plan_item *by;       /* and the step from there */
+    uint64_t *cost;       /* per state; UINT64_MAX = not reached */
+    uint32_t *from;       /* per state: the state before */
+    struct plan_item *by; /* and the step from there */
     struct entry *heap;
     uint32_t heap_count, heap_capacity;
     bool out_of_memory;

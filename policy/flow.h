@@ -12,17 +12,17 @@
 
 struct flow_edge {
     uint32_t to, next;
-    int64_t capacity;       /* residual */
+    int64_t capacity; /* residual */
 };
 
 struct flow {
-    uint32_t node_count;    /* without the sink */
+    uint32_t node_count; /* without the sink */
     uint32_t edge_count, edge_capacity;
     struct flow_edge *edges; /* edge k and k ^ 1 are each other's reverse */
     uint32_t *first, *current, *distance, *queue;
     bool *is_queued;
-    int64_t *excess;        /* excess[node_count] is what has reached the sink: the cut's value */
-    bool has_failed;        /* memory ran out */
+    int64_t *excess; /* excess[node_count] is what has reached the sink: the cut's value */
+    bool has_failed; /* memory ran out */
 };
 
 bool flow_begin(struct flow *flow, uint32_t node_count);

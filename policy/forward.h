@@ -13,23 +13,23 @@
 
 struct forward_settings {
     uint64_t cap;
-    const double *hold;        /* per version, or NULL; > 0 holds also what is dead */
-    bool flat_hold;            /* hold alone decides up to the pivot, not distance */
-    const double *weight;      /* per version, or NULL: factor on every score */
+    const double *hold;   /* per version, or NULL; > 0 holds also what is dead */
+    bool flat_hold;       /* hold alone decides up to the pivot, not distance */
+    const double *weight; /* per version, or NULL: factor on every score */
     uint32_t pivot;
-    bool counts_dead;          /* what is there but dead counts as dropped in the cost of rebuilding others */
+    bool counts_dead; /* what is there but dead counts as dropped in the cost of rebuilding others */
     double beta, omega;
-    double swap_weight;        /* share of a transfer's time that counts as its cost; < 0: never swap */
-    uint64_t small_bytes;      /* versions up to this size are dropped only when nothing else is left */
-    uint64_t give_up_ns;       /* replayed time at which the attempt is worthless */
-    struct effort *effort;     /* spent here */
-    bool must_finish;          /* goes on when the effort is spent */
+    double swap_weight;    /* share of a transfer's time that counts as its cost; < 0: never swap */
+    uint64_t small_bytes;  /* versions up to this size are dropped only when nothing else is left */
+    uint64_t give_up_ns;   /* replayed time at which the attempt is worthless */
+    struct effort *effort; /* spent here */
+    bool must_finish;      /* goes on when the effort is spent */
 };
 
 enum forward_result {
     FORWARD_DONE,
-    FORWARD_STUCK,             /* the cap cannot be held with these settings */
-    FORWARD_GAVE_UP,           /* give_up_ns passed, effort spent, or replaying without end */
+    FORWARD_STUCK,   /* the cap cannot be held with these settings */
+    FORWARD_GAVE_UP, /* give_up_ns passed, effort spent, or replaying without end */
     FORWARD_NO_MEMORY
 };
 

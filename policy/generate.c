@@ -61,8 +61,9 @@ static void generate_steps(struct problem_builder *b, uint32_t count, const stru
         return;
     }
     for (uint32_t k = 0; k < count; k++)
-        steps[k] = fixed ? *fixed : (struct step_shape){1 + draw_below(&seed, 20), 1 + draw_below(&seed, 20),
-                                                        1 + draw_below(&seed, 40)};
+        steps[k] = fixed ? *fixed
+                         : (struct step_shape){1 + draw_below(&seed, 20), 1 + draw_below(&seed, 20),
+                                               1 + draw_below(&seed, 40)};
     write_chain(b, steps, count);
     free(steps);
 }
@@ -280,8 +281,8 @@ void generate_recurrent(struct problem_builder *b, uint32_t steps, uint64_t byte
         builder_read(b, inner);
         if (k)
             builder_read(b, cells[k - 1].hidden);
-        weights.gradient = weights.gradient == POLICY_NONE ? builder_write(b, weight_bytes)
-                                                           : builder_replace(b, weights.gradient);
+        weights.gradient =
+            weights.gradient == POLICY_NONE ? builder_write(b, weight_bytes) : builder_replace(b, weights.gradient);
         builder_operation(b, 400);
         builder_read(b, inner);
         builder_read(b, weights.weight);

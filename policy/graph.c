@@ -21,7 +21,8 @@ static bool slices_are_valid(const struct policy_problem *p, char *why, size_t w
             return complain(why, why_bytes, "operation %u: its writes leave the table of %u", o, p->write_count);
         for (uint32_t k = 0; k < op->read_count; k++)
             if (p->reads[op->first_read + k] >= p->version_count)
-                return complain(why, why_bytes, "operation %u reads unknown version %u", o, p->reads[op->first_read + k]);
+                return complain(why, why_bytes, "operation %u reads unknown version %u", o,
+                                p->reads[op->first_read + k]);
         for (uint32_t k = 0; k < op->write_count; k++)
             if (p->writes[op->first_write + k] >= p->version_count)
                 return complain(why, why_bytes, "operation %u writes unknown version %u", o,
@@ -110,7 +111,8 @@ bool policy_problem_is_valid(const struct policy_problem *p, char *why, size_t w
     uint32_t *table = malloc(sizeof *table * 3 * ((size_t)p->version_count + 1));
     if (!table)
         return complain(why, why_bytes, "out of memory", 0, 0);
-    bool is_valid = order_is_valid(p, table, table + p->version_count, table + 2 * (size_t)p->version_count, why, why_bytes);
+    bool is_valid =
+        order_is_valid(p, table, table + p->version_count, table + 2 * (size_t)p->version_count, why, why_bytes);
     free(table);
     return is_valid;
 }

@@ -14,16 +14,16 @@
 
 struct graph {
     const struct policy_problem *problem;
-    uint32_t *need_first;   /* operation_count + 1 entries into needs */
-    uint32_t *needs;        /* versions */
-    uint32_t *reader_first; /* version_count + 1 entries into readers */
-    uint32_t *readers;      /* operations that need the version, ascending */
-    uint32_t *replaced_by;  /* version -> version that takes over its bytes, or POLICY_NONE */
-    uint32_t *last_need;    /* last position at which the program needs the version; operation_count if kept;
-                               the producer's own position (0 if there is none) if it is never needed */
-    uint32_t *until;        /* per operation, see above */
+    uint32_t *need_first;        /* operation_count + 1 entries into needs */
+    uint32_t *needs;             /* versions */
+    uint32_t *reader_first;      /* version_count + 1 entries into readers */
+    uint32_t *readers;           /* operations that need the version, ascending */
+    uint32_t *replaced_by;       /* version -> version that takes over its bytes, or POLICY_NONE */
+    uint32_t *last_need;         /* last position at which the program needs the version; operation_count if kept;
+                                    the producer's own position (0 if there is none) if it is never needed */
+    uint32_t *until;             /* per operation, see above */
     uint32_t *rebuildable_until; /* per version: greatest position at which it can be rebuilt; 0 = never */
-    uint64_t *clock;        /* operation_count + 1: program time at each position */
+    uint64_t *clock;             /* operation_count + 1: program time at each position */
 };
 
 /* False, with one line in `why`, where the problem is malformed. */

@@ -11,8 +11,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     attempts_begin(&search, graph, request);
     size_t quick = 2, from = request->is_thorough ? quick : 0;
     for (size_t k = from; k < (request->is_thorough ? sizeof settings / sizeof settings[0] : quick); k++)
-        attempts_try(&search, (struct forward_settings){.beta = settings[k].beta, .omega = settings[k].omega,
-                                                        .swap_weight = -1});
+        attempts_try(&search, (struct forward_settings){
+                                  .beta = settings[k].beta, .omega = settings[k].omega, .swap_weight = -1});
     return attempts_end(&search, out);
 }
 

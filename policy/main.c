@@ -73,8 +73,8 @@ static bool read_arguments(int argc, char **argv, struct request *r)
         return refuse("no file was named", NULL) == 0;
     for (int k = 3; k < argc; k++) {
         const char *value = k + 1 < argc ? argv[k + 1] : NULL;
-        bool takes_value = strcmp(argv[k], "--cap") == 0 || strcmp(argv[k], "--strategy") == 0 ||
-                           strcmp(argv[k], "--deadline") == 0;
+        bool takes_value =
+            strcmp(argv[k], "--cap") == 0 || strcmp(argv[k], "--strategy") == 0 || strcmp(argv[k], "--deadline") == 0;
         if (takes_value && !value)
             return refuse("a value is missing", argv[k]) == 0;
         if (strcmp(argv[k], "--swap") == 0)

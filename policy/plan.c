@@ -8,18 +8,11 @@
 
 static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 3000000000;
 
+/* In the order in which they are asked; what seldom wins comes last, when there is effort left. */
 static const struct strategy *const strategies[] = {
-    &strategy_greedy,
-    &strategy_checkpoints,
-    &strategy_portfolio,
-    &strategy_revolve,
-    &strategy_chain,
-    &strategy_log,
-    &strategy_exact,
-    &strategy_swap,
-    &strategy_chen_budget,
-    &strategy_chen_segments,
-    &strategy_refine,
+    &strategy_greedy, &strategy_revolve,     &strategy_checkpoints,   &strategy_portfolio,
+    &strategy_log,    &strategy_exact,       &strategy_swap,          &strategy_refine,
+    &strategy_chain,  &strategy_chen_budget, &strategy_chen_segments,
 };
 
 struct best {
@@ -70,11 +63,13 @@ static enum strategy_result run_strategy(const struct strategy *strategy, const 
     return result;
 }
 
-static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options, uint64_t cap,
-                                           struct effort *effort)
+static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options,
+                                           uint64_t cap, struct effort *effort)
 {
     *effort = effort_of(options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS);
-    struct strategy_request request = {.cap = cap, .may_swap = options->may_swap, .give_up_ns = UINT64_MAX,
+    struct strategy_request request = {.cap = cap,
+                                       .may_swap = options->may_swap,
+                                       .give_up_ns = UINT64_MAX,
                                        .effort = effort,
                                        .small_bytes = small_bytes_under(graph->problem, cap)};
     graph_undropped_peak(graph, &request.pivot);
@@ -166,7 +161,8 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
         return POLICY_NO_MEMORY;
     request.cut = is_under_pressure ? &cut : NULL;
     size_t versions = (size_t)graph->problem->version_count + 1;
-    struct incumbent incumbent = {.hold = malloc(versions * sizeof(double)), .weight = malloc(versions * sizeof(double))};
+    struct incumbent incumbent = {.hold = malloc(versions * sizeof(double)),
+                                  .weight = malloc(versions * sizeof(double))};
     request.incumbent = incumbent.hold && incumbent.weight ? &incumbent : NULL;
     enum strategy_result result = run_strategies(graph, options, &request, &best);
     free(incumbent.hold);

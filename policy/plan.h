@@ -13,8 +13,8 @@
 enum plan_verb { PLAN_RUN, PLAN_REPLAY, PLAN_DROP, PLAN_SWAP_OUT, PLAN_SWAP_IN };
 
 struct plan_item {
-    uint32_t verb;              /* enum plan_verb */
-    uint32_t index;             /* operation for RUN and REPLAY, version otherwise */
+    uint32_t verb;  /* enum plan_verb */
+    uint32_t index; /* operation for RUN and REPLAY, version otherwise */
 };
 
 struct plan {
@@ -29,16 +29,16 @@ struct plan {
 
 enum policy_status {
     POLICY_OK,
-    POLICY_INFEASIBLE,          /* no plan found under this cap; *floor_bytes says which cap would do */
-    POLICY_BAD_PROBLEM,         /* malformed problem */
+    POLICY_INFEASIBLE,  /* no plan found under this cap; *floor_bytes says which cap would do */
+    POLICY_BAD_PROBLEM, /* malformed problem */
     POLICY_NO_MEMORY
 };
 
 struct policy_options {
     uint64_t cap_bytes;
-    uint64_t deadline_ns;       /* planning time allowed, wall clock; 0 = default (300 ms) */
+    uint64_t deadline_ns; /* planning time allowed, wall clock; 0 = default (300 ms) */
     bool may_swap;
-    const char *only_strategy;  /* NULL: all, best wins */
+    const char *only_strategy; /* NULL: all, best wins */
 };
 
 /* Makes the best plan found for `problem` under options->cap_bytes. On POLICY_OK, *out is filled and must

@@ -11,8 +11,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
         double boost, beta, omega;
         bool is_flat;
     } settings[] = {
-        {4, 1, 0.5, true},    {4, 0.5, 0.5, false}, {1, 0.5, 0.1, true},   {4, 1, 0.1, false},   {1, 1, 0.5, true},
-        {4, 0.5, 0.1, false}, {1, 0.5, 0.5, false}, {4, 1, 0.5, false},    {1, 1, 0.5, false},   {1, 0.5, 0.1, false},
+        {4, 1, 0.5, true},    {4, 0.5, 0.5, false}, {1, 0.5, 0.1, true},   {4, 1, 0.1, false},    {1, 1, 0.5, true},
+        {4, 0.5, 0.1, false}, {1, 0.5, 0.5, false}, {4, 1, 0.5, false},    {1, 1, 0.5, false},    {1, 0.5, 0.1, false},
         {4, 0.5, 1, false},   {4, 1, 1, false},     {16, 0.5, 0.5, false}, {4, 0.25, 0.5, false}, {16, 1, 0.1, true},
     };
     const size_t quick = 4, count = request->is_thorough ? sizeof settings / sizeof settings[0] : quick;
@@ -22,9 +22,12 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     search.out_of_memory = !hold;
     for (size_t k = request->is_thorough ? quick : 0; hold && request->cut && k < count; k++) {
         price_versions(graph, request->cut, settings[k].boost, hold);
-        attempts_try(&search, (struct forward_settings){.hold = hold, .pivot = request->pivot,
-                                                        .flat_hold = settings[k].is_flat, .beta = settings[k].beta,
-                                                        .omega = settings[k].omega, .swap_weight = -1});
+        attempts_try(&search, (struct forward_settings){.hold = hold,
+                                                        .pivot = request->pivot,
+                                                        .flat_hold = settings[k].is_flat,
+                                                        .beta = settings[k].beta,
+                                                        .omega = settings[k].omega,
+                                                        .swap_weight = -1});
     }
     free(hold);
     return attempts_end(&search, out);

@@ -7,9 +7,9 @@ struct prefetcher {
     const struct graph *graph;
     const struct item_list *plan;
     uint64_t cap;
-    uint64_t *bytes_at;     /* during each item, the moved swap-ins included */
-    double *time_at;        /* operation time before each item */
-    uint32_t *target;       /* per item: index before which it is to stand */
+    uint64_t *bytes_at; /* during each item, the moved swap-ins included */
+    double *time_at;    /* operation time before each item */
+    uint32_t *target;   /* per item: index before which it is to stand */
 };
 
 static bool is_swap_in(const struct prefetcher *f, uint32_t k)

@@ -24,18 +24,18 @@ struct forward {
     struct residency residency;
     struct item_list items;
     uint64_t replay_ns;
-    uint32_t *locks;        /* per version: frames that wait for it or use it */
-    uint32_t *cursor;       /* per version: first reader not before the position */
-    uint32_t *need_until;   /* absent versions: last position at which it will be needed; 0 = never again */
-    uint32_t *need_next;    /* absent versions: first such position (an estimate) */
-    uint32_t *stamp;        /* per version: the heap entry that counts */
-    uint32_t *wake_head;    /* per position: versions to consider again from there on */
-    uint32_t *wake_next;    /* per version; own index = not in any list */
-    uint32_t *seen;         /* per version: visit mark */
+    uint32_t *locks;      /* per version: frames that wait for it or use it */
+    uint32_t *cursor;     /* per version: first reader not before the position */
+    uint32_t *need_until; /* absent versions: last position at which it will be needed; 0 = never again */
+    uint32_t *need_next;  /* absent versions: first such position (an estimate) */
+    uint32_t *stamp;      /* per version: the heap entry that counts */
+    uint32_t *wake_head;  /* per position: versions to consider again from there on */
+    uint32_t *wake_next;  /* per version; own index = not in any list */
+    uint32_t *seen;       /* per version: visit mark */
     uint32_t visit;
     struct pressure_entry *heap;
     uint32_t heap_count, heap_capacity;
-    uint32_t *walk;         /* scratch stack, version_count entries */
+    uint32_t *walk; /* scratch stack, version_count entries */
     struct frame *frames;
     uint32_t frame_count, frame_capacity;
     bool out_of_memory;

@@ -37,30 +37,30 @@
 #define POLICY_NONE UINT32_MAX
 
 struct policy_operation {
-    uint64_t nanoseconds;       /* measured duration of one run */
-    uint64_t workspace_bytes;   /* needed while it runs, original or replay */
-    uint64_t scratch_bytes;     /* needed in addition while it is replayed */
+    uint64_t nanoseconds;              /* measured duration of one run */
+    uint64_t workspace_bytes;          /* needed while it runs, original or replay */
+    uint64_t scratch_bytes;            /* needed in addition while it is replayed */
     uint32_t first_read, read_count;   /* slice of problem.reads */
     uint32_t first_write, write_count; /* slice of problem.writes */
-    uint32_t replayable_until;  /* greatest position at which it may be replayed; 0 = never */
+    uint32_t replayable_until;         /* greatest position at which it may be replayed; 0 = never */
 };
 
 struct policy_version {
     uint64_t bytes;
-    uint32_t producer;          /* operation, or POLICY_NONE: present at position 0 */
-    uint32_t replaces;          /* version whose bytes it takes over, or POLICY_NONE */
-    uint32_t droppable_from;    /* least position at which it may be dropped; POLICY_NONE = never */
-    bool is_kept;               /* must be present at the end of the iteration */
-    bool is_swappable;          /* may go to the host and come back */
+    uint32_t producer;       /* operation, or POLICY_NONE: present at position 0 */
+    uint32_t replaces;       /* version whose bytes it takes over, or POLICY_NONE */
+    uint32_t droppable_from; /* least position at which it may be dropped; POLICY_NONE = never */
+    bool is_kept;            /* must be present at the end of the iteration */
+    bool is_swappable;       /* may go to the host and come back */
 };
 
 struct policy_problem {
     uint32_t operation_count, version_count, read_count, write_count;
     struct policy_operation *operations;
     struct policy_version *versions;
-    uint32_t *reads;            /* version indices; no version twice in one operation */
-    uint32_t *writes;           /* version indices; every version with a producer exactly once */
+    uint32_t *reads;  /* version indices; no version twice in one operation */
+    uint32_t *writes; /* version indices; every version with a producer exactly once */
     uint64_t fixed_bytes;
-    uint64_t frame_bytes;       /* unit that bytes are rounded to (information only); 0 = none */
+    uint64_t frame_bytes;                     /* unit that bytes are rounded to (information only); 0 = none */
     double out_bytes_per_ns, in_bytes_per_ns; /* swap bandwidth to and from the host; 0 = no swapping */
 };

@@ -11,10 +11,10 @@ struct refiner {
     const struct graph *graph;
     const struct strategy_request *request;
     struct attempt_search search;
-    double *weight;          /* tried now */
-    uint32_t *times;         /* per operation: replays in the best plan */
+    double *weight;  /* tried now */
+    uint32_t *times; /* per operation: replays in the best plan */
     uint64_t seed;
-    double credit[MOVES];    /* how often each kind of change has helped lately */
+    double credit[MOVES]; /* how often each kind of change has helped lately */
 };
 
 /* SplitMix64, as a number in [0, 1). */
@@ -116,8 +116,8 @@ static uint32_t choose_move(struct refiner *r)
 
 static bool try_change(struct refiner *r, uint32_t round)
 {
-    static void (*const changes[MOVES])(struct refiner *) = {raise_repeated, shake_all, shift_stretch, shake_some,
-                                                               lower_unused, protect_costly, shake_few};
+    static void (*const changes[MOVES])(struct refiner *) = {raise_repeated, shake_all,      shift_stretch, shake_some,
+                                                             lower_unused,   protect_costly, shake_few};
     struct forward_settings settings = r->request->incumbent->settings;
     uint32_t count = r->graph->problem->version_count;
     for (uint32_t v = 0; v < count; v++)
@@ -154,7 +154,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     uint32_t idle = 0;
     for (uint32_t k = 0; k < MOVES; k++)
         r.credit[k] = 1;
-    for (uint32_t round = 0; round < ROUNDS && idle < PATIENCE && !r.search.is_late && !r.search.out_of_memory; round++) {
+    for (uint32_t round = 0; round < ROUNDS && idle < PATIENCE && !r.search.is_late && !r.search.out_of_memory;
+         round++) {
         idle++;
         if (try_change(&r, round)) {
             idle = 0;

@@ -19,20 +19,20 @@ enum step_result {
     STEP_NOT_DROPPABLE,  /* before droppable_from */
     STEP_NOT_SWAPPABLE,
     STEP_NOT_ON_HOST,
-    STEP_PRESENT,        /* swap-in of what is there */
+    STEP_PRESENT, /* swap-in of what is there */
     STEP_OVER_CAP
 };
 
 struct step_fault {
     enum step_result result;
-    uint32_t version;    /* the version at fault, or POLICY_NONE */
-    uint64_t bytes;      /* bytes that would have counted, for STEP_OVER_CAP */
+    uint32_t version; /* the version at fault, or POLICY_NONE */
+    uint64_t bytes;   /* bytes that would have counted, for STEP_OVER_CAP */
 };
 
 struct residency {
     const struct graph *graph;
-    uint8_t *state;      /* per version: RESIDENCY_ bits */
-    uint32_t position;   /* operations run so far */
+    uint8_t *state;    /* per version: RESIDENCY_ bits */
+    uint32_t position; /* operations run so far */
     uint64_t bytes;
     uint64_t cap;        /* UINT64_MAX = none */
     uint64_t step_bytes; /* bytes that counted during the last step */

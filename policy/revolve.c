@@ -53,6 +53,17 @@ static void search_slots(struct attempt_search *search, const struct chain *chai
         slots -= step < MANY ? 1 : slots / 8 + 1;
 }
 
+/* Stages that leave little else than their output: otherwise it is the tapes that matter. */
+static bool is_bare(const struct chain *chain)
+{
+    uint64_t inputs = 0, tapes = 0;
+    for (uint32_t k = 0; k < chain->stage_count; k++) {
+        inputs += chain->stages[k].input_bytes;
+        tapes += chain->stages[k].tape_bytes;
+    }
+    return tapes <= inputs / 4;
+}
+
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
                                  struct item_list *out, bool is_binomial)
 {
@@ -64,10 +75,10 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     if (found != CHAIN_FOUND)
         return found == CHAIN_NONE ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
     attempts_begin(&search, graph, request);
-    if (is_binomial)
+    if (is_binomial && is_bare(&chain))
         search_slots(&search, &chain);
-    else
-        offer(&search, &chain, choose_middle, 0);
+    else if (!is_binomial && request->give_up_ns == UINT64_MAX)
+        offer(&search, &chain, choose_middle, 0); /* the last resort where nothing else holds the cap */
     chain_release(&chain);
     return attempts_end(&search, out);
 }

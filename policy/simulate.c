@@ -8,8 +8,8 @@ struct transfer {
 struct timing {
     const struct policy_problem *problem;
     uint64_t clock, out_free, in_free;
-    uint64_t *ready;              /* per version: when its last swap-in, or swap-out, is complete */
-    struct transfer *pending;     /* swap-outs in order of completion */
+    uint64_t *ready;          /* per version: when its last swap-in, or swap-out, is complete */
+    struct transfer *pending; /* swap-outs in order of completion */
     uint32_t first_pending, pending_count;
     uint64_t pending_bytes;
 };

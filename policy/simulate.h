@@ -12,11 +12,11 @@
 struct simulation {
     uint64_t peak_bytes;
     uint64_t run_nanoseconds;
-    uint64_t added_nanoseconds;   /* replays and waits for swaps */
+    uint64_t added_nanoseconds; /* replays and waits for swaps */
     uint64_t replay_nanoseconds;
     uint64_t swapped_out_bytes, swapped_in_bytes;
     uint32_t replay_count;
-    uint32_t fault_item;          /* when refused */
+    uint32_t fault_item; /* when refused */
     struct step_fault fault;
 };
 

@@ -39,8 +39,12 @@ static bool allocate(struct spans *s, const struct item_list *plan)
 static uint32_t open_span(struct spans *s, uint32_t *current, uint32_t *latest, uint32_t version, uint32_t start)
 {
     uint32_t index = s->span_count++;
-    s->spans[index] = (struct span){.version = version, .start = start, .last_use = POLICY_NONE,
-                                    .before = POLICY_NONE, .after = POLICY_NONE, .previous = latest[version]};
+    s->spans[index] = (struct span){.version = version,
+                                    .start = start,
+                                    .last_use = POLICY_NONE,
+                                    .before = POLICY_NONE,
+                                    .after = POLICY_NONE,
+                                    .previous = latest[version]};
     current[version] = latest[version] = index;
     return index;
 }
@@ -67,7 +71,8 @@ static void record_operation(struct spans *s, const struct residency *r, struct 
     }
 }
 
-static bool walk(struct spans *s, const struct item_list *plan, struct residency *r, uint32_t *current, uint32_t *latest)
+static bool walk(struct spans *s, const struct item_list *plan, struct residency *r, uint32_t *current,
+                 uint32_t *latest)
 {
     uint32_t need_count = 0, made_count = 0;
     for (uint32_t v = 0; v < s->graph->problem->version_count; v++) {
@@ -175,14 +180,16 @@ static uint32_t find_last_use(struct spans *s, uint32_t span)
     return POLICY_NONE;
 }
 
-uint32_t spans_chain_end(const struct spans *s, uint32_t span)
+uint32_t spans_chain_end(struct spans *s, uint32_t span)
 {
-    while (s->spans[span].after != POLICY_NONE)
-        span = s->spans[span].after;
+    struct span *all = s->spans;
+    for (uint32_t next; (next = all[span].after) != POLICY_NONE; span = next)
+        if (all[next].after != POLICY_NONE)
+            all[span].after = all[next].after; /* chains of thousands are walked again and again */
     return span;
 }
 
-static bool is_useless(const struct spans *s, uint32_t entry)
+static bool is_useless(struct spans *s, uint32_t entry)
 {
     if (s->is_dead[entry] || s->skeleton[entry].verb == PLAN_RUN)
         return false;
@@ -198,7 +205,9 @@ static bool is_useless(const struct spans *s, uint32_t entry)
 static uint32_t gone_from(const struct spans *s, const struct span *span)
 {
     uint32_t droppable = s->graph->problem->versions[span->version].droppable_from;
-    uint32_t from = span->last_use != POLICY_NONE ? span->last_use + 1 : span->start != POLICY_NONE ? span->start + 1 : 0;
+    uint32_t from = span->last_use != POLICY_NONE ? span->last_use + 1
+                    : span->start != POLICY_NONE  ? span->start + 1
+                                                  : 0;
     if (droppable > s->graph->problem->operation_count)
         return s->skeleton_count;
     if (droppable && s->run_entry[droppable - 1] + 1 > from)

@@ -14,28 +14,28 @@
 
 struct span {
     uint32_t version;
-    uint32_t start;       /* skeleton entry that makes it present; POLICY_NONE = there from the beginning */
+    uint32_t start; /* skeleton entry that makes it present; POLICY_NONE = there from the beginning */
     uint32_t last_use;
     uint32_t use_first, use_end; /* slice of uses: not yet discarded ones are [use_first, use_end) */
-    uint32_t before;      /* previous span of this version that this one continues, or POLICY_NONE */
-    uint32_t after;       /* the span that continues this one, or POLICY_NONE; that one then keeps last_use */
-    uint32_t previous;    /* previous span of this version, whatever ended it, or POLICY_NONE */
-    bool was_replaced;    /* its version was taken over in place */
+    uint32_t before;             /* previous span of this version that this one continues, or POLICY_NONE */
+    uint32_t after;              /* a later span that continues this one, or POLICY_NONE; the last one keeps last_use */
+    uint32_t previous;           /* previous span of this version, whatever ended it, or POLICY_NONE */
+    bool was_replaced;           /* its version was taken over in place */
 };
 
 struct spans {
     const struct graph *graph;
     struct plan_item *skeleton;
     uint32_t skeleton_count;
-    bool *is_dead;              /* per skeleton entry: taken out */
-    uint64_t *bytes_during;     /* per skeleton entry: what counts while it runs in the plan as given */
-    uint32_t *run_entry;        /* per operation: the skeleton entry of its RUN */
-    uint32_t *pending;          /* scratch of spans_remove */
+    bool *is_dead;          /* per skeleton entry: taken out */
+    uint64_t *bytes_during; /* per skeleton entry: what counts while it runs in the plan as given */
+    uint32_t *run_entry;    /* per operation: the skeleton entry of its RUN */
+    uint32_t *pending;      /* scratch of spans_remove */
     struct span *spans;
     uint32_t span_count, span_capacity;
-    uint32_t *need_first, *needs;   /* per skeleton entry: spans it needs */
-    uint32_t *made_first, *made;    /* per skeleton entry: spans it starts */
-    uint32_t *uses;                 /* skeleton entries, by span, ascending */
+    uint32_t *need_first, *needs; /* per skeleton entry: spans it needs */
+    uint32_t *made_first, *made;  /* per skeleton entry: spans it starts */
+    uint32_t *uses;               /* skeleton entries, by span, ascending */
 };
 
 /* The items must be a legal plan. False when memory ran out; nothing is left allocated then. */
@@ -50,10 +50,10 @@ void spans_remove(struct spans *s, uint32_t entry, spans_shrink *on_shrink, void
 void spans_remove_useless(struct spans *s);
 
 /* The span that keeps last_use for the whole chain of continued spans. */
-uint32_t spans_chain_end(const struct spans *s, uint32_t span);
+uint32_t spans_chain_end(struct spans *s, uint32_t span);
 
 /* Lets `later` continue the span before it: present in between. */
 void spans_join(struct spans *s, uint32_t later);
 
 /* Writes the plan that the living entries make. False when memory ran out or it would not be legal. */
-bool spans_write(const struct spans *s, struct item_list *out);
+bool spans_write(struct spans *s, struct item_list *out);

@@ -4,11 +4,11 @@
 #include <string.h>
 
 struct writer {
-    const struct spans *spans;
+    struct spans *spans;
     struct residency residency;
     struct item_list *out;
-    uint32_t *claim;        /* per version: entry up to which it is wanted; POLICY_NONE = not at all */
-    uint32_t *swap_ins;     /* per version: swap-ins still to come */
+    uint32_t *claim;    /* per version: entry up to which it is wanted; POLICY_NONE = not at all */
+    uint32_t *swap_ins; /* per version: swap-ins still to come */
     uint32_t *wake_head, *wake_next;
     bool has_failed;
 };
@@ -54,7 +54,7 @@ static void wake(struct writer *w, uint32_t entry)
 
 static void settle_entry(struct writer *w, uint32_t entry)
 {
-    const struct spans *s = w->spans;
+    struct spans *s = w->spans;
     const struct policy_problem *p = s->graph->problem;
     struct plan_item item = s->skeleton[entry];
     for (uint32_t k = s->need_first[entry]; k < s->need_first[entry + 1]; k++)
@@ -72,7 +72,7 @@ static void settle_entry(struct writer *w, uint32_t entry)
 
 static void write_entry(struct writer *w, uint32_t entry)
 {
-    const struct spans *s = w->spans;
+    struct spans *s = w->spans;
     struct plan_item item = s->skeleton[entry];
     if (item.verb == PLAN_SWAP_IN)
         w->swap_ins[item.index]--;
@@ -84,9 +84,10 @@ static void write_entry(struct writer *w, uint32_t entry)
     settle_entry(w, entry);
 }
 
-static bool writer_begin(struct writer *w, const struct spans *s, struct item_list *out)
+static bool writer_begin(struct writer *w, struct spans *s, struct item_list *out)
 {
-    size_t versions = (size_t)s->graph->problem->version_count + 1, positions = (size_t)s->graph->problem->operation_count + 2;
+    size_t versions = (size_t)s->graph->problem->version_count + 1,
+           positions = (size_t)s->graph->problem->operation_count + 2;
     *w = (struct writer){.spans = s, .out = out};
     w->claim = malloc(sizeof(uint32_t) * versions);
     w->swap_ins = calloc(versions, sizeof(uint32_t));
@@ -104,7 +105,7 @@ static bool writer_begin(struct writer *w, const struct spans *s, struct item_li
 
 static void write_all(struct writer *w)
 {
-    const struct spans *s = w->spans;
+    struct spans *s = w->spans;
     for (uint32_t entry = 0; entry < s->skeleton_count; entry++)
         if (!s->is_dead[entry] && s->skeleton[entry].verb == PLAN_SWAP_IN)
             w->swap_ins[s->skeleton[entry].index]++;
@@ -121,7 +122,7 @@ static void write_all(struct writer *w)
             write_entry(w, entry);
 }
 
-bool spans_write(const struct spans *s, struct item_list *out)
+bool spans_write(struct spans *s, struct item_list *out)
 {
     struct writer w;
     bool is_done = writer_begin(&w, s, out);

@@ -18,14 +18,14 @@ struct incumbent {
 struct strategy_request {
     uint64_t cap;
     bool may_swap;
-    bool is_thorough;       /* false in the first round: try only what is most likely to win */
-    bool any_will_do;       /* stop at the first plan under the cap */
-    uint32_t pivot;         /* position at which the undropped run holds most */
-    uint64_t give_up_ns;    /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
+    bool is_thorough;    /* false in the first round: try only what is most likely to win */
+    bool any_will_do;    /* stop at the first plan under the cap */
+    uint32_t pivot;      /* position at which the undropped run holds most */
+    uint64_t give_up_ns; /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     struct effort *effort;
-    const struct cut *cut;  /* at the pivot; NULL where none was made */
+    const struct cut *cut;       /* at the pivot; NULL where none was made */
     struct incumbent *incumbent; /* kept up to date by attempts_try */
-    uint64_t small_bytes;   /* versions of this size or less are not worth dropping */
+    uint64_t small_bytes;        /* versions of this size or less are not worth dropping */
 };
 
 enum strategy_result { STRATEGY_FOUND, STRATEGY_NOTHING, STRATEGY_NO_MEMORY };
@@ -37,16 +37,16 @@ struct strategy {
                                  struct item_list *out);
 };
 
-extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio, strategy_checkpoints,
-    strategy_refine, strategy_chain, strategy_revolve, strategy_log,
-    strategy_exact, strategy_swap;
+extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio,
+    strategy_checkpoints, strategy_refine, strategy_chain, strategy_revolve, strategy_log, strategy_exact,
+    strategy_swap;
 
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {
     const struct graph *graph;
     const struct strategy_request *request;
     struct item_list best;
-    uint64_t best_ns;       /* added time of `best`; give_up_ns while there is none */
+    uint64_t best_ns; /* added time of `best`; give_up_ns while there is none */
     bool out_of_memory, is_late;
 };
 

@@ -7,7 +7,7 @@
 
 struct reader {
     struct text_problem *out;
-    char *rest;             /* what is left of the present line */
+    char *rest; /* what is left of the present line */
     unsigned long line;
     bool has_header, has_operation;
     char *why;
@@ -176,7 +176,8 @@ static bool read_line(struct reader *r)
         if (strcmp(word, "reprise-problem") != 0)
             return complain(r, "not a problem file: it must begin with reprise-problem 1", NULL);
         r->has_header = true;
-        return read_number(r, UINT64_MAX, &number) && (number == 1 || complain(r, "unknown version of the format", NULL));
+        return read_number(r, UINT64_MAX, &number) &&
+               (number == 1 || complain(r, "unknown version of the format", NULL));
     }
     if (strcmp(word, "op") == 0)
         return read_operation(r);

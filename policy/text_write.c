@@ -15,7 +15,8 @@ static void write_version(FILE *f, const struct policy_version *v, const char *w
     fputc('\n', f);
 }
 
-static void write_operation(FILE *f, const struct policy_problem *p, uint32_t o, const char *name, const uint32_t *number)
+static void write_operation(FILE *f, const struct policy_problem *p, uint32_t o, const char *name,
+                            const uint32_t *number)
 {
     const struct policy_operation *op = &p->operations[o];
     fprintf(f, "op %" PRIu64, op->nanoseconds);

@@ -8,7 +8,7 @@ enum { FILL_ROUNDS = 3 };
 
 /* Bytes per skeleton entry under range additions, with the maximum of any range. */
 struct profile {
-    int64_t *most, *added;  /* segment tree, heap order */
+    int64_t *most, *added; /* segment tree, heap order */
     uint32_t leaves;
 };
 
@@ -88,12 +88,12 @@ static void shrink(void *context, uint32_t from, uint32_t to, uint64_t bytes)
 }
 
 struct gap {
-    uint32_t from, to;  /* entries at which the version would be present in addition */
+    uint32_t from, to; /* entries at which the version would be present in addition */
     uint64_t bytes;
 };
 
 /* The stretch through which the version of `span` would have to be kept to make its start unnecessary. */
-static bool find_gap(const struct spans *s, uint32_t span, struct gap *gap)
+static bool find_gap(struct spans *s, uint32_t span, struct gap *gap)
 {
     uint32_t previous = s->spans[span].previous;
     if (previous == POLICY_NONE || s->spans[span].before != POLICY_NONE || s->spans[previous].was_replaced)
@@ -115,8 +115,7 @@ static bool fill(struct filler *f, uint32_t entry)
         uint32_t span = s->made[done];
         if (s->spans[spans_chain_end(s, span)].last_use == POLICY_NONE)
             continue;
-        if (!find_gap(s, span, &gap) ||
-            profile_most(&f->profile, gap.from, gap.to) + (int64_t)gap.bytes > f->cap)
+        if (!find_gap(s, span, &gap) || profile_most(&f->profile, gap.from, gap.to) + (int64_t)gap.bytes > f->cap)
             break;
         profile_add(&f->profile, gap.from, gap.to, (int64_t)gap.bytes);
     }
@@ -151,7 +150,7 @@ static int by_worth(const void *a, const void *b)
     return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-static double worth_of(const struct spans *s, uint32_t entry)
+static double worth_of(struct spans *s, uint32_t entry)
 {
     const struct policy_problem *p = s->graph->problem;
     struct plan_item item = s->skeleton[entry];
@@ -206,7 +205,8 @@ static bool take_over(const struct graph *graph, uint64_t cap, struct item_list 
     return is_better;
 }
 
-static bool rewrite(const struct graph *graph, uint64_t cap, struct item_list *plan, bool with_filling, uint32_t *filled)
+static bool rewrite(const struct graph *graph, uint64_t cap, struct item_list *plan, bool with_filling,
+                    uint32_t *filled)
 {
     struct spans s;
     struct item_list next = {0};

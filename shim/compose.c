@@ -143,6 +143,9 @@ static bool find_slots(struct composer *c)
             const struct record_touch *touch = touch_at(c, i, j);
             const uint64_t *before = proof_log_get(touch->before), *after = proof_log_get(touch->after);
             if (touch->object == SPACE_NONE || before == NULL || after == NULL) {
+                say(SAY_DEBUG, "operation %u (%s) has no fingerprint of its touch %u: %s", i,
+                    record->facts != NULL ? record->facts->name : "copy or set", j,
+                    touch->object == SPACE_NONE ? "the allocation is unknown" : before == NULL ? "before" : "after");
                 return false;
             }
             uint32_t slot = slot_for(c, touch);
@@ -155,6 +158,8 @@ static bool find_slots(struct composer *c)
                 fix_slot(c, slot);
             }
             c->last_print[slot] = after;
+            const uint64_t *unwritten = proof_log_get(touch->unwritten);
+            c->script->slots[slot].is_partly_written = unwritten != NULL && unwritten[0] > 0;
             c->script->touches[next_touch++] = (struct script_touch){ .slot = slot,
                                                                       .reads = SCRIPT_NONE,
                                                                       .writes = SCRIPT_NONE,
@@ -573,7 +578,8 @@ void learn_annotate(struct script *script, const struct policy_problem *problem)
         annotate_item(script, problem, i, notes);
     }
     for (uint32_t v = 0; v < script->version_count; v++) {
-        script->versions[v].print = script->versions[v].is_rebuilt ? script->print_count++ : SCRIPT_NONE;
+        bool is_dropped = notes[v] & NOTE_WAS_DROPPED; /* if the plan is left, even what it never rebuilds may be */
+        script->versions[v].print = script->versions[v].is_rebuilt || is_dropped ? script->print_count++ : SCRIPT_NONE;
         script->versions[v].is_checked |= problem->versions[v].is_kept && (notes[v] & NOTE_WAS_DROPPED);
     }
     store_return(notes, script->version_count + 1);

@@ -188,12 +188,13 @@ bool engine_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes)
     }
     turn_take();
     uint32_t index = space_find(address);
-    if (index != SPACE_NONE) {
+    bool is_inside = index != SPACE_NONE && address - space_get(index)->base < space_get(index)->bytes;
+    if (is_inside) {
         *base = space_get(index)->base;
         *bytes = space_get(index)->bytes;
     }
     turn_give();
-    return index != SPACE_NONE;
+    return is_inside;
 }
 
 /* ---- submitting ---- */
@@ -388,6 +389,35 @@ static CUresult submit_opaque(struct operation *operation, uint32_t stream)
     return result;
 }
 
+#define ALIGNMENT 512ull         /* of allocations: what follows up to there belongs to no other */
+
+static uint64_t moved_bytes(const struct operation *operation)
+{
+    if (operation->kind == OPERATION_COPY) {
+        return ((const struct copy_arguments *)(const void *)operation->arguments)->bytes;
+    }
+    const struct set_arguments *set = (const void *)operation->arguments;
+    return (set->height > 1 ? set->pitch * (set->height - 1) : 0) + set->width * set->element_bytes;
+}
+
+/* Copies and sets must lie in one live allocation, as for the driver: the neighbour in the arena is another tensor. */
+static bool lies_inside(const struct operation *operation)
+{
+    for (uint32_t i = 0; operation->kind != OPERATION_LAUNCH && i < operation->use_count; i++) {
+        uint32_t index = space_find(operation->uses[i].address);
+        if (index == SPACE_NONE) {
+            return false;
+        }
+        const struct allocation *allocation = space_get(index);
+        uint64_t offset = operation->uses[i].address - allocation->base, bytes = moved_bytes(operation);
+        uint64_t size = (allocation->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        if (offset > size || bytes > size - offset) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What a kernel may store the address of can be reached from anywhere afterwards: it stays where it is. */
 static void pin_published(const struct touches *touches)
 {
@@ -405,6 +435,9 @@ static void pin_published(const struct touches *touches)
 static CUresult submit(struct operation *operation, struct touches *touches)
 {
     uint32_t stream = streams_number(operation->stream);
+    if (!lies_inside(operation)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     judge_touches(operation, touches);
     if (operation->is_captured) {
         return submit_captured(operation, touches, stream);

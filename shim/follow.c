@@ -213,7 +213,7 @@ bool live_drop(struct live *live, uint32_t version)
         live->trouble = FOLLOW_PINNED;
         return false;
     }
-    if (state_of->host == NULL && script->is_rebuilt && !proven_dropping(live, version)) {
+    if (state_of->host == NULL && (script->is_rebuilt || is_held) && !proven_dropping(live, version, is_held)) {
         live->trouble = "no host memory for the copies of probation";
         return false;
     }
@@ -389,6 +389,9 @@ static bool prepare_touch(struct live *live, const struct script_touch *touch, C
         return false;
     }
     streams_order(home->last.streams, live->stream);
+    if (allocation->is_fresh && live->script->slots[touch->slot].is_partly_written) {
+        proof_fill_alike(home->base, allocation->bytes, live->stream);
+    }
     allocation->is_fresh = false;
     allocation->is_dropped = false;
     if (home->page_count > 0) {

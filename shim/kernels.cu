@@ -159,6 +159,28 @@ __device__ __forceinline__ void repair(const kernels_repair &arguments) {
     }
 }
 
+template <bool is_strided>
+__device__ __forceinline__ void count_pattern(const kernels_count_pattern &arguments) {
+    uint64_t words = arguments.bytes / 8, count = 0;
+    walk mine = is_strided ? walk_strided(words) : walk_run(words, arguments.run_words);
+    uint64_t step = is_strided ? mine.step : 1;
+    const uint64_t *data = (const uint64_t *)arguments.data;
+#pragma unroll 1
+    for (uint64_t i = mine.first; i < mine.end; i += step) {
+        uint64_t difference = data[i] ^ kernels_pattern(i, arguments.seed);
+        count += ((uint32_t)difference == 0) + ((uint32_t)(difference >> 32) == 0);
+    }
+    uint64_t tail = arguments.bytes % 8;
+    if (thread_number() == 0 && tail) {
+        uint64_t whole = load_tail(arguments.data, arguments.bytes) ^ kernels_pattern(words, arguments.seed);
+        uint64_t difference = whole & ((uint64_t)1 << 8 * tail) - 1;
+        count += (uint32_t)difference == 0;
+        count += tail > 4 && (uint32_t)(difference >> 32) == 0;
+    }
+    if (count)
+        atomicAdd((unsigned long long *)arguments.count, count);
+}
+
 } // namespace
 
 #define BUFFER_KERNEL(name) \
@@ -173,6 +195,7 @@ BUFFER_KERNEL(fingerprint)
 BUFFER_KERNEL(compare_bytes)
 BUFFER_KERNEL(scan_pointers)
 BUFFER_KERNEL(fill_pattern)
+BUFFER_KERNEL(count_pattern)
 BUFFER_KERNEL(repair)
 
 extern "C" __global__ void reprise_compare_fingerprints(kernels_compare_fingerprints arguments) {

@@ -20,6 +20,8 @@
     K(scan_pointers_strided)                                                                                           \
     K(fill_pattern_runs)                                                                                               \
     K(fill_pattern_strided)                                                                                            \
+    K(count_pattern_runs)                                                                                              \
+    K(count_pattern_strided)                                                                                            \
     K(repair_runs) \
     K(repair_strided) \
     K(compare_fingerprints)
@@ -75,6 +77,14 @@ struct kernels_scan_pointers {
 struct kernels_fill_pattern {
     uint64_t data, bytes;
     uint64_t seed;
+    uint64_t run_words;
+};
+
+/* Adds to *count the number of aligned 4-byte words (the last may be partial) that are as fill_pattern left them. data: a multiple of 8. */
+struct kernels_count_pattern {
+    uint64_t data, bytes;
+    uint64_t seed;
+    uint64_t count; /* uint64_t */
     uint64_t run_words;
 };
 

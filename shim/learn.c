@@ -131,7 +131,7 @@ static void record_touches(struct record *record, const struct touches *touches,
             note_marks(allocation);
         }
         kept->before = proof_log(allocation->base, allocation->bytes, stream);
-        kept->after = PROOF_NONE;
+        kept->after = kept->unwritten = PROOF_NONE;
     }
 }
 
@@ -256,7 +256,12 @@ void learn_after(uint32_t index, const struct touches *touches, uint32_t stream)
     }
     for (uint32_t i = 0; i < touches->count; i++) {
         struct allocation *allocation = space_get(touches->items[i].allocation);
-        state.touches[record->first_touch + i].after = proof_log(allocation->base, allocation->bytes, stream);
+        struct record_touch *touch = &state.touches[record->first_touch + i];
+        touch->after = proof_log(allocation->base, allocation->bytes, stream);
+        if (touch->object != SPACE_NONE && !state.objects[touch->object].was_there && !touch->is_full_write &&
+            !state.objects[touch->object].is_small) {
+            touch->unwritten = proof_log_unwritten(allocation->base, allocation->bytes, stream);
+        }
     }
 }
 

@@ -191,10 +191,15 @@ static bool flush_log(uint32_t stream)
     return result == CUDA_SUCCESS;
 }
 
-uint32_t proof_log(CUdeviceptr address, uint64_t bytes, uint32_t stream)
+static CUdeviceptr next_entry(void)
+{
+    return state.log_table + (uint64_t)(state.log_count % LOG_ENTRIES) * PRINT_BYTES;
+}
+
+static uint32_t add_entry(bool is_launched, uint32_t stream)
 {
     uint32_t index = state.log_count;
-    if (!fingerprint(address, bytes, state.log_table + (uint64_t)(index % LOG_ENTRIES) * PRINT_BYTES, stream)) {
+    if (!is_launched) {
         return PROOF_NONE;
     }
     state.log_count++;
@@ -202,6 +207,20 @@ uint32_t proof_log(CUdeviceptr address, uint64_t bytes, uint32_t stream)
         return PROOF_NONE;
     }
     return index;
+}
+
+uint32_t proof_log(CUdeviceptr address, uint64_t bytes, uint32_t stream)
+{
+    return add_entry(fingerprint(address, bytes, next_entry(), stream), stream);
+}
+
+uint32_t proof_log_unwritten(CUdeviceptr address, uint64_t bytes, uint32_t stream)
+{
+    struct kernels_shape shape = kernels_shape(bytes, state.processors);
+    struct kernels_count_pattern arguments = { address, bytes, address, next_entry(), shape.run_words };
+    return add_entry(launch(shape.is_strided ? KERNELS_count_pattern_strided : KERNELS_count_pattern_runs, shape,
+                            &arguments, stream),
+                     stream);
 }
 
 void proof_log_collect(uint32_t stream)
@@ -227,11 +246,21 @@ void proof_log_reset(void)
     state.log_count = state.log_flushed = 0;
 }
 
-void proof_fill(CUdeviceptr address, uint64_t bytes, uint32_t stream)
+static void fill(CUdeviceptr address, uint64_t bytes, uint64_t seed, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    struct kernels_fill_pattern arguments = { address, bytes, address, shape.run_words };
+    struct kernels_fill_pattern arguments = { address, bytes, seed, shape.run_words };
     launch(shape.is_strided ? KERNELS_fill_pattern_strided : KERNELS_fill_pattern_runs, shape, &arguments, stream);
+}
+
+void proof_fill(CUdeviceptr address, uint64_t bytes, uint32_t stream)
+{
+    fill(address, bytes, address, stream);
+}
+
+void proof_fill_alike(CUdeviceptr address, uint64_t bytes, uint32_t stream)
+{
+    fill(address, bytes, 0, stream);
 }
 
 /* ---- pointers in memory ---- */

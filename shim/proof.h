@@ -23,6 +23,10 @@ void proof_log_collect(uint32_t stream);                   /* waits for everythi
 const uint64_t *proof_log_get(uint32_t index);             /* after collect: two words; NULL if unknown */
 void proof_log_reset(void);
 void proof_fill(CUdeviceptr address, uint64_t bytes, uint32_t stream);
+/* The log entry's first word: how much of it is still as proof_fill left it, in words of 4 bytes. */
+uint32_t proof_log_unwritten(CUdeviceptr address, uint64_t bytes, uint32_t stream);
+/* The same bytes wherever it is: for contents that are compared although the program does not write all of them. */
+void proof_fill_alike(CUdeviceptr address, uint64_t bytes, uint32_t stream);
 
 /* Pointers in memory. */
 void proof_scan(CUdeviceptr address, uint64_t bytes, uint32_t holder, uint32_t stream);

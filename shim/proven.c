@@ -22,20 +22,22 @@ static bool next_audit(struct live *live)
     return (live->random >> 33) % AUDIT_ONE_IN == 0;
 }
 
-bool proven_dropping(struct live *live, uint32_t version)
+bool proven_dropping(struct live *live, uint32_t version, bool is_held)
 {
     const struct script_version *script = &live->script->versions[version];
     struct live_version *state_of = &live->versions[version];
     const struct place *place = space_place(state_of->place);
     bool is_audit = !live->is_probation && script->is_checked && next_audit(live);
-    if (live->keeps_copies && (live->is_probation || is_audit) && script->is_rebuilt && state_of->audit == NULL) {
+    bool may_return = script->is_rebuilt || is_held;
+    if (live->keeps_copies && (live->is_probation || is_audit) && may_return && state_of->audit == NULL) {
         state_of->audit = swap_out(place->base, script->bytes, live->stream, SWAP_AUDIT);
         if (state_of->audit == NULL && live->is_probation) {
             return false;
         }
     }
-    bool is_compared = live->is_probation ? script->is_rebuilt
-                                          : script->is_checked && (config()->verify_mode == VERIFY_ALWAYS || is_audit);
+    bool is_compared = live->is_probation
+                           ? may_return
+                           : (script->is_checked || is_held) && (config()->verify_mode == VERIFY_ALWAYS || is_audit);
     if (is_compared && !proof_is_expected(script->print)) {
         proof_expect(script->print, place->base, script->bytes, live->stream);
     }

@@ -12,8 +12,9 @@ struct proven_counts {
     uint64_t verified, audited, mismatched;
 };
 
-/* The version's bytes are about to be dropped. False: no host memory for the copy that must be kept. */
-bool proven_dropping(struct live *live, uint32_t version);
+/* The version's bytes are about to be dropped; is_held: the program can still get at them if the plan is left. False:
+ * no host memory for the copy that must be kept. */
+bool proven_dropping(struct live *live, uint32_t version, bool is_held);
 /* The version was rebuilt in its place. False: the driver failed. */
 bool proven_rebuilt(struct live *live, uint32_t version);
 /* A recipe was refuted since the last call. */

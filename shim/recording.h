@@ -5,6 +5,7 @@
 struct record_touch {
     uint32_t object;
     uint32_t before, after;     /* fingerprints in proof's log */
+    uint32_t unwritten;         /* in proof's log: what nobody has written of it so far; PROOF_NONE: not asked */
     bool is_stored, is_loaded, is_exact, is_full_write, is_hidden, was_fresh;
 };
 

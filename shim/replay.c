@@ -62,6 +62,9 @@ void live_let_go(struct live *live, uint32_t version)
 static bool own_place(struct live *live, uint64_t bytes, uint32_t *place, CUresult *result)
 {
     *place = space_take_place(bytes, live->stream, result);
+    if (*place == SPACE_NONE && live->is_restoring && space_is_small(bytes) && reside_make_room(1, live->stream)) {
+        *place = space_take_place(bytes, live->stream, result); /* in a new slab */
+    }
     if (*place == SPACE_NONE) {
         return false;
     }
@@ -171,6 +174,9 @@ static bool target_written(struct live *live, const struct script_touch *touch, 
         return false;
     }
     target->base = space_place(target->place)->base;
+    if (touch->reads == SCRIPT_NONE && live->script->slots[touch->slot].is_partly_written) {
+        proof_fill_alike(target->base, live->script->slots[touch->slot].bytes, live->stream);
+    }
     return true;
 }
 

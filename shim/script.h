@@ -26,6 +26,7 @@ struct script_slot {
     uint32_t allocation;        /* GIVEN: index and serial of the allocation in the recording */
     uint64_t serial;
     bool is_small;
+    bool is_partly_written;     /* no operation writes all of it: filled before the first, so that rebuilt bytes are equal */
     bool is_foreign;            /* others than the main lane touched it in the recording: nothing depends on that */
 };
 
@@ -61,7 +62,7 @@ struct script_version {
     uint32_t slot, producer;
     uint64_t bytes;             /* of the allocation */
     uint32_t last_item;         /* last item that needs it; 0 = never needed after its production */
-    uint32_t print;             /* number among those that are rebuilt */
+    uint32_t print;             /* number among those that are dropped or rebuilt */
     bool is_rebuilt;            /* dropped, and produced again by a replay */
     bool is_checked;            /* rebuilt contents of it reach the program: compared with what was dropped */
 };
@@ -76,6 +77,6 @@ struct script {
     uint64_t start_signature;   /* of the live set */
     uint64_t given_page_bytes, given_small_bytes; /* footprint of all that is there during the whole iteration */
     double copy_bytes_per_ns;   /* to or from the host, as measured in the recording; 0: none was */
-    uint32_t print_count;       /* versions with is_rebuilt: their numbers in the tables of proof.c */
+    uint32_t print_count;       /* versions with a print: their numbers in the tables of proof.c */
     struct plan plan;
 };

@@ -18,11 +18,13 @@ struct slab {
     struct place frame_place;   /* one page */
 };
 
-enum { OWNER_NONE, OWNER_PLACE, OWNER_SLAB };
+/* Between two places with pages is a guard page, never mapped: an address one past the end of a tensor, or just before
+ * its first element, is still that tensor's. */
+enum { OWNER_NONE, OWNER_PLACE, OWNER_SLAB, OWNER_GUARD };
 
 struct page_owner {
     uint32_t kind;
-    uint32_t index;             /* place or slab */
+    uint32_t index;             /* place or slab; of a guard: the place before it */
 };
 
 static struct {
@@ -213,8 +215,11 @@ static uint32_t take_pages(uint64_t bytes)
         state.places[index].bytes = bytes;
         return index;
     }
-    if (pages > state.page_count - state.next_page || (index = new_place()) == SPACE_NONE) {
+    if (pages + 2ull > state.page_count - state.next_page || (index = new_place()) == SPACE_NONE) {
         return SPACE_NONE;
+    }
+    if (state.next_page == 0 || state.owners[state.next_page - 1].kind != OWNER_GUARD) {
+        state.owners[state.next_page++] = (struct page_owner){ OWNER_GUARD, SPACE_NONE };
     }
     struct place *place = &state.places[index];
     place->first_page = state.next_page;
@@ -225,6 +230,7 @@ static uint32_t take_pages(uint64_t bytes)
         state.owners[state.next_page + i] = (struct page_owner){ OWNER_PLACE, index };
     }
     state.next_page += pages;
+    state.owners[state.next_page++] = (struct page_owner){ OWNER_GUARD, index };
     return index;
 }
 
@@ -452,6 +458,13 @@ uint32_t space_find(CUdeviceptr address)
     }
     uint32_t page = (uint32_t)((address - state.begin) / state.frame_bytes);
     struct page_owner owner = state.owners[page];
+    if (owner.kind == OWNER_GUARD) {
+        bool is_before_next = (address - state.begin) % state.frame_bytes >= state.frame_bytes / 2;
+        if (is_before_next || owner.index == SPACE_NONE) {
+            owner = page + 1 < state.next_page ? state.owners[page + 1] : (struct page_owner){ OWNER_NONE, 0 };
+        }
+        return owner.kind == OWNER_PLACE || owner.kind == OWNER_GUARD ? state.place_allocation[owner.index] : SPACE_NONE;
+    }
     if (owner.kind == OWNER_PLACE) {
         return state.place_allocation[owner.index];
     }

@@ -42,7 +42,7 @@ uint32_t space_allocate(uint64_t bytes, uint32_t stream, CUresult *result);
 /* Ends the allocation. Its home place is returned detached: the caller releases it or keeps it as a ghost's. */
 uint32_t space_end(uint32_t allocation);
 struct allocation *space_get(uint32_t allocation);
-uint32_t space_find(CUdeviceptr address);          /* allocation index or SPACE_NONE */
+uint32_t space_find(CUdeviceptr address);          /* allocation index or SPACE_NONE; also just outside one with pages */
 uint32_t space_count(void);                        /* indexes ever used: 0 .. count-1 */
 uint64_t space_live_bytes(void);                   /* held by the program, in frames and slab pieces */
 /* Pins it for as long as it lives: its frames count as unmovable. */

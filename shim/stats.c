@@ -225,6 +225,7 @@ void stats_row(uint64_t position)
         end = count_now(position);
     }
     struct row *row = &state.rows[state.row_count++];
+    state.has_oom = false;      /* the program went on after what was refused it */
     const struct totals *from = &begin.totals, *to = &end.totals;
     row->phase = from->phase;
     row->delta = (struct counters){ .position = end.position,

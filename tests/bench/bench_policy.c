@@ -47,8 +47,11 @@ static bool load(const char *name, struct text_problem *text, char *why, size_t 
     struct problem_builder *b = &text->builder;
     *text = (struct text_problem){0};
     if (size && strncmp(name, "resnet:", 7) == 0)
-        generate_resnet(b, &(struct generate_resnet){.blocks = size, .activation_bytes = 1 << 20, .weight_bytes = 10000,
-                                                     .convolution_ns = 1000000, .pointwise_ns = 20000});
+        generate_resnet(b, &(struct generate_resnet){.blocks = size,
+                                                     .activation_bytes = 1 << 20,
+                                                     .weight_bytes = 10000,
+                                                     .convolution_ns = 1000000,
+                                                     .pointwise_ns = 20000});
     else if (size && strncmp(name, "recurrent:", 10) == 0)
         generate_recurrent(b, size, 65536, 300000);
     else if (size && strncmp(name, "chain:", 6) == 0)

@@ -145,7 +145,8 @@ struct stream *context_thread_stream(struct context *context)
 
 #define STREAMS_MAX 1024
 
-void context_wait(struct context *context)
+/* Returns how many streams it waited for: at most STREAMS_MAX of those that had work. */
+static size_t wait_for_some(struct context *context)
 {
     struct stream *streams[STREAMS_MAX];
     size_t count = 0;
@@ -156,6 +157,13 @@ void context_wait(struct context *context)
     queue_unlock();
     for (size_t i = 0; i < count; i++)
         stream_wait(streams[i]);
+    return count;
+}
+
+void context_wait(struct context *context)
+{
+    while (wait_for_some(context) == STREAMS_MAX)
+        continue;
 }
 
 void device_wait(void)

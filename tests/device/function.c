@@ -32,8 +32,8 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
         *value = (int)entry->register_count;
         break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        *value = version;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: /* of the code, by which CUB chooses its kernels */
+        *value = (int)program_target(function->module->program);
         break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
         *value = version;

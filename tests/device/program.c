@@ -21,8 +21,8 @@ struct entry {
     struct program_entry public;
     struct ptx_function *function;
     bool uses_dynamic_shared;
-    _Atomic(const struct ptx_kernel *) kernel;   /* NULL until it is prepared */
-    const char *refused;                         /* why it cannot be */
+    _Atomic(const struct ptx_kernel *) kernel; /* NULL until it is prepared */
+    const char *refused;                       /* why it cannot be */
 };
 
 /* The lock guards everything that preparing changes: the module's marks, the entries, the handles. */
@@ -31,8 +31,8 @@ struct program {
     size_t entry_count, global_count;
     struct entry *entries;
     struct program_global *globals;
-    struct ptx_variable **variables;             /* of the globals */
-    void **addresses;                            /* of the globals, as emitted code reads them */
+    struct ptx_variable **variables; /* of the globals */
+    void **addresses;                /* of the globals, as emitted code reads them */
     pthread_mutex_t lock;
     bool is_grouped;
     size_t handle_count;
@@ -53,13 +53,21 @@ static void describe_entry(struct program *program, struct entry *entry, struct 
     struct program_param *params = take(program, (function->param_count + 1) * sizeof *params);
     uint32_t count = 0;
     for (const struct ptx_variable *v = function->params; v; v = v->next)
-        params[count++] = (struct program_param){ .offset = (uint32_t)v->offset, .bytes = (uint32_t)v->bytes, .align = v->align };
+        params[count++] =
+            (struct program_param){.offset = (uint32_t)v->offset, .bytes = (uint32_t)v->bytes, .align = v->align};
     entry->function = function;
     entry->uses_dynamic_shared = layout.uses_dynamic_shared;
     entry->public = (struct program_entry){
-        .name = function->name, .param_count = count, .params = params, .param_bytes = layout.param_bytes,
-        .shared_bytes = layout.shared_bytes, .local_bytes = layout.local_bytes, .max_threads = function->max_threads,
-        .register_count = function->reg_count < 16 ? 16 : function->reg_count > 255 ? 255 : function->reg_count,
+        .name = function->name,
+        .param_count = count,
+        .params = params,
+        .param_bytes = layout.param_bytes,
+        .shared_bytes = layout.shared_bytes,
+        .local_bytes = layout.local_bytes,
+        .max_threads = function->max_threads,
+        .register_count = function->reg_count < 16    ? 16
+                          : function->reg_count > 255 ? 255
+                                                      : function->reg_count,
     };
 }
 
@@ -73,7 +81,11 @@ static void describe_globals(struct program *program)
             continue;
         program->variables[program->global_count] = v;
         program->globals[program->global_count++] = (struct program_global){
-            .name = v->name, .bytes = v->bytes, .align = v->align, .is_constant = v->space == PTX_CONST, .initial = v->initial,
+            .name = v->name,
+            .bytes = v->bytes,
+            .align = v->align,
+            .is_constant = v->space == PTX_CONST,
+            .initial = v->initial,
         };
     }
 }
@@ -87,7 +99,8 @@ static bool check_fixups(struct program *program, char *why, size_t why_bytes)
             if ((target && (target->space == PTX_GLOBAL || target->space == PTX_CONST)) ||
                 ptx_find_function(program->module, fixup->symbol))
                 continue;
-            snprintf(why, why_bytes, "PTX line %u: the address of %s in an initial value is not supported", fixup->line, fixup->symbol);
+            snprintf(why, why_bytes, "PTX line %u: the address of %s in an initial value is not supported", fixup->line,
+                     fixup->symbol);
             return false;
         }
     }
@@ -127,6 +140,11 @@ void program_release(struct program *program)
     free(program);
 }
 
+uint32_t program_target(const struct program *program)
+{
+    return program->module->target;
+}
+
 size_t program_entry_count(const struct program *program)
 {
     return program->entry_count;
@@ -150,8 +168,8 @@ struct program_global *program_global(struct program *program, size_t index)
 static void write_fixup(struct program *program, uint8_t *at, const struct ptx_fixup *fixup)
 {
     const struct ptx_variable *target = ptx_find_variable(program->module, fixup->symbol);
-    uint64_t address = target ? (uint64_t)(uintptr_t)program->globals[target->number].address :
-                                ptx_function_address(ptx_find_function(program->module, fixup->symbol));
+    uint64_t address = target ? (uint64_t)(uintptr_t)program->globals[target->number].address
+                              : ptx_function_address(ptx_find_function(program->module, fixup->symbol));
     uint64_t value = (address + (uint64_t)fixup->addend) >> fixup->shift;
     memcpy(at + fixup->at, &value, fixup->bytes < 8 ? fixup->bytes : 8);
 }
@@ -202,7 +220,7 @@ static void find_kernel(struct entry *entry, void *handle)
 
 static void put_first(struct ptx_text *text, const char *data, size_t bytes)
 {
-    struct ptx_text whole = { 0 };
+    struct ptx_text whole = {0};
     text_append(&whole, data, bytes);
     text_append(&whole, text->data, text->used);
     text_release(text);
@@ -210,9 +228,10 @@ static void put_first(struct ptx_text *text, const char *data, size_t bytes)
 }
 
 /* Compiles entries [first, end) that are not yet, as one file. */
-static bool compile_entries(struct program *program, size_t first, size_t end, bool *was_compiled, char *why, size_t why_bytes)
+static bool compile_entries(struct program *program, size_t first, size_t end, bool *was_compiled, char *why,
+                            size_t why_bytes)
 {
-    struct ptx_text text = { 0 };
+    struct ptx_text text = {0};
     for (size_t i = first; i < end; i++)
         if (!program->entries[i].refused)
             emit_entry(program, &program->entries[i], &text);
@@ -241,8 +260,9 @@ static bool prepare_locked(struct program *program, size_t index, bool *was_comp
     for (size_t i = 0; i < program->global_count; i++)
         program->addresses[i] = program->globals[i].address;
     bool together = is_small(program);
-    bool fine = entry->refused || compile_entries(program, together ? 0 : index, together ? program->entry_count : index + 1,
-                                                  was_compiled, why, why_bytes);
+    bool fine =
+        entry->refused || compile_entries(program, together ? 0 : index, together ? program->entry_count : index + 1,
+                                          was_compiled, why, why_bytes);
     if (entry->refused) {
         snprintf(why, why_bytes, "%s", entry->refused);
         return false;
@@ -270,11 +290,12 @@ _Noreturn static void fault(struct ptx_block *block, int code, const char *what)
     abort();
 }
 
-_Noreturn static void failed_assert(struct ptx_block *block, const char *message, const char *file, uint32_t line, const char *function)
+_Noreturn static void failed_assert(struct ptx_block *block, const char *message, const char *file, uint32_t line,
+                                    const char *function)
 {
     char text[512];
-    int length = snprintf(text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], Assertion `%s` failed.\n", file, line, function,
-                          block->ctaid[0], block->ctaid[1], block->ctaid[2], message);
+    int length = snprintf(text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], Assertion `%s` failed.\n", file, line,
+                          function, block->ctaid[0], block->ctaid[1], block->ctaid[2], message);
     if (length > 0 && write(STDERR_FILENO, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1) < 0)
         fault(block, CUDA_ERROR_ASSERT, "assert, and its message could not be written");
     fault(block, CUDA_ERROR_ASSERT, "assert");
@@ -322,12 +343,19 @@ static uint8_t *scratch_of(struct program_worker *worker, size_t bytes)
 }
 
 /* Cuts the worker's scratch into the block's arrays. */
-static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel, size_t shared_bytes, struct program_worker *worker)
+static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel, size_t shared_bytes,
+                        struct program_worker *worker)
 {
     size_t threads = block->stride, waits = kernel->sync_count ? threads : 0;
-    size_t sizes[] = { padded(shared_bytes), padded(waits * 8), padded(waits * 4), padded(waits * 4), padded(waits * 4),
-                       padded(waits * kernel->slot_bytes), padded(waits * 2), padded(threads * kernel->local_bytes),
-                       padded(waits * 4 * kernel->exchange_words) };
+    size_t sizes[] = {padded(shared_bytes),
+                      padded(waits * 8),
+                      padded(waits * 4),
+                      padded(waits * 4),
+                      padded(waits * 4),
+                      padded(waits * kernel->slot_bytes),
+                      padded(waits * 2),
+                      padded(threads * kernel->local_bytes),
+                      padded(waits * 4 * kernel->exchange_words)};
     uint8_t *parts[sizeof sizes / sizeof *sizes];
     size_t total = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -357,15 +385,27 @@ void program_run_block(struct program *program, size_t entry, const struct progr
     uint32_t threads = grid->block[0] * grid->block[1] * grid->block[2];
     size_t shared_bytes = e->public.shared_bytes + grid->dynamic_shared_bytes;
     struct ptx_block block = {
-        .ntid = { grid->block[0], grid->block[1], grid->block[2] },
-        .nctaid = { grid->grid[0], grid->grid[1], grid->grid[2] },
-        .ctaid = { (uint32_t)(index % grid->grid[0]), (uint32_t)(index / grid->grid[0] % grid->grid[1]),
-                   (uint32_t)(index / grid->grid[0] / grid->grid[1]) },
-        .threads = threads, .stride = (threads + 31) & ~31u, .smid = processor(), .nsmid = PROCESSORS,
-        .dynamic_shared = grid->dynamic_shared_bytes, .total_shared = (uint32_t)shared_bytes,
-        .params = grid->params, .globals = program->addresses, .fault = fault, .clock = read_clock, .print = ptx_print,
-        .relax = relax, .allocate = ptx_heap_take, .release = ptx_heap_give, .grid_barrier = (uint64_t)(uintptr_t)grid->barrier,
-        .failed_assert = failed_assert, .worker = worker,
+        .ntid = {grid->block[0], grid->block[1], grid->block[2]},
+        .nctaid = {grid->grid[0], grid->grid[1], grid->grid[2]},
+        .ctaid = {(uint32_t)(index % grid->grid[0]), (uint32_t)(index / grid->grid[0] % grid->grid[1]),
+                  (uint32_t)(index / grid->grid[0] / grid->grid[1])},
+        .threads = threads,
+        .stride = (threads + 31) & ~31u,
+        .smid = processor(),
+        .nsmid = PROCESSORS,
+        .dynamic_shared = grid->dynamic_shared_bytes,
+        .total_shared = (uint32_t)shared_bytes,
+        .params = grid->params,
+        .globals = program->addresses,
+        .fault = fault,
+        .clock = read_clock,
+        .print = ptx_print,
+        .relax = relax,
+        .allocate = ptx_heap_take,
+        .release = ptx_heap_give,
+        .grid_barrier = (uint64_t)(uintptr_t)grid->barrier,
+        .failed_assert = failed_assert,
+        .worker = worker,
     };
     place_block(&block, kernel, shared_bytes, worker);
     uint64_t seed = grid->seed ? (grid->seed ^ (index + 1) * 0x9e3779b97f4a7c15u) | 1 : 0;

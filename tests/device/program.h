@@ -11,31 +11,36 @@
 
 struct program;
 
-struct program_param { uint32_t offset, bytes, align; };
+struct program_param {
+    uint32_t offset, bytes, align;
+};
 
 struct program_entry {
-    const char *name;                     /* as in the PTX (mangled) */
+    const char *name; /* as in the PTX (mangled) */
     uint32_t param_count;
     const struct program_param *params;
-    size_t param_bytes;                   /* size of the whole argument block */
-    size_t shared_bytes;                  /* static shared memory */
-    size_t local_bytes;                   /* .local memory per thread */
-    uint32_t max_threads;                 /* .maxntid product, 1024 if not given */
-    uint32_t register_count;              /* a plausible number for cuFuncGetAttribute */
+    size_t param_bytes;      /* size of the whole argument block */
+    size_t shared_bytes;     /* static shared memory */
+    size_t local_bytes;      /* .local memory per thread */
+    uint32_t max_threads;    /* .maxntid product, 1024 if not given */
+    uint32_t register_count; /* a plausible number for cuFuncGetAttribute */
 };
 
 struct program_global {
     const char *name;
     size_t bytes, align;
     bool is_constant;
-    const void *initial;                  /* bytes long, or NULL: zeros. Address relocations: see fixups */
-    void *address;                        /* set by the driver before the first entry is compiled */
+    const void *initial; /* bytes long, or NULL: zeros. Address relocations: see fixups */
+    void *address;       /* set by the driver before the first entry is compiled */
 };
 
 /* Parses PTX. NULL on failure, with one line in why that names line and instruction; *error is then the
  * CUresult for the caller (CUDA_ERROR_INVALID_PTX, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, ...). */
 struct program *program_parse(const char *text, size_t bytes, CUresult *error, char *why, size_t why_bytes);
 void program_release(struct program *program);
+
+/* 75 for .target sm_75: what CU_FUNC_ATTRIBUTE_PTX_VERSION answers. */
+uint32_t program_target(const struct program *program);
 
 size_t program_entry_count(const struct program *program);
 const struct program_entry *program_entry(const struct program *program, size_t index);
@@ -48,11 +53,11 @@ void program_initialise_globals(struct program *program);
 struct program_grid {
     uint32_t grid[3], block[3];
     uint32_t dynamic_shared_bytes;
-    const void *params;                   /* param_bytes long, already copied */
-    uint64_t seed;                        /* 0: natural order of threads; else adversarial order of warps/threads between barriers */
+    const void *params; /* param_bytes long, already copied */
+    uint64_t seed;      /* 0: natural order of threads; else adversarial order of warps/threads between barriers */
     bool is_cooperative;
-    void *barrier;                        /* cooperative: 64 bytes of zeros, shared by the grid's blocks, which then must all
-                                             be run at the same time, each on a thread of its own; else NULL */
+    void *barrier; /* cooperative: 64 bytes of zeros, shared by the grid's blocks, which then must all
+                      be run at the same time, each on a thread of its own; else NULL */
 };
 
 /* Per worker thread. `fault` does not return; it is called for trap, assert, misaligned access and the
@@ -60,9 +65,9 @@ struct program_grid {
  * program_run_block must therefore hold no lock and own no heap memory that is not in `scratch`. */
 struct program_worker {
     void (*fault)(struct program_worker *worker, CUresult code, const char *what);
-    void *scratch;                        /* grown by program_run_block with malloc/realloc; kept between blocks */
+    void *scratch; /* grown by program_run_block with malloc/realloc; kept between blocks */
     size_t scratch_bytes;
-    void *self;                           /* the driver's */
+    void *self; /* the driver's */
 };
 
 /* Compiles the entry if needed (thread-safe; on-disk cache; *was_compiled says whether the C compiler ran). */

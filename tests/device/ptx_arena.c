@@ -91,7 +91,7 @@ void text_add(struct ptx_text *text, const char *format, ...)
 void text_release(struct ptx_text *text)
 {
     free(text->data);
-    *text = (struct ptx_text){ 0 };
+    *text = (struct ptx_text){0};
 }
 
 #define NAME_BUCKETS 4096
@@ -121,8 +121,12 @@ const char *ptx_intern(struct ptx_module *module, const char *text, size_t bytes
     return name->text;
 }
 
-static const struct { const char *spelling; uint32_t bits; const char *c; } types[] = {
-#define T(name, spelling, bits, c) { spelling, bits, c },
+static const struct {
+    const char *spelling;
+    uint32_t bits;
+    const char *c;
+} types[] = {
+#define T(name, spelling, bits, c) {spelling, bits, c},
     PTX_TYPES(T)
 #undef T
 };

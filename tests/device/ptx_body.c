@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define REGISTERS_MOST (1u << 22)
-#define NESTING_MOST 200
+#define NESTING_MOST   200
 
 static uint32_t add_registers(struct parser *p, enum ptx_type type, uint64_t count)
 {
@@ -21,7 +21,7 @@ static uint32_t add_registers(struct parser *p, enum ptx_type type, uint64_t cou
     }
     uint32_t base = f->reg_count;
     for (uint32_t i = 0; i < count; i++)
-        f->regs[base + i] = (struct ptx_register){ .type = type, .is_float = ptx_type_is_float(type) };
+        f->regs[base + i] = (struct ptx_register){.type = type, .is_float = ptx_type_is_float(type)};
     f->reg_count += (uint32_t)count;
     return base;
 }
@@ -120,7 +120,7 @@ static void use_label(struct parser *p, struct ptx_operand *operand, const char 
     operand->kind = PTX_OP_LABEL;
     operand->name = name;
     struct label_use *use = parse_take(p, sizeof *use);
-    *use = (struct label_use){ .next = p->uses, .operand = operand, .scope = p->scope, .line = p->token.line };
+    *use = (struct label_use){.next = p->uses, .operand = operand, .scope = p->scope, .line = p->token.line};
     p->uses = use;
 }
 
@@ -153,7 +153,7 @@ static void read_register_use(struct parser *p, struct ptx_operand *operand, uin
     operand->count = width;
     operand->elements = parse_take(p, width * sizeof *operand->elements);
     for (uint32_t i = 0; i < width; i++)
-        operand->elements[i] = (struct ptx_operand){ .kind = PTX_OP_REG, .reg = reg + i };
+        operand->elements[i] = (struct ptx_operand){.kind = PTX_OP_REG, .reg = reg + i};
 }
 
 static void read_offset(struct parser *p, struct ptx_operand *operand)
@@ -182,7 +182,7 @@ static void read_named(struct parser *p, struct ptx_operand *operand)
     } else if ((operand->variable = find_variable(p, name))) {
         operand->kind = PTX_OP_VARIABLE;
         operand->name = name;
-        if (parse_accept(p, '[')) {   /* an element, by its index */
+        if (parse_accept(p, '[')) { /* an element, by its index */
             operand->offset = (int64_t)(parse_integer(p) * (ptx_type_bits(operand->variable->type) / 8));
             parse_expect(p, ']');
         }
@@ -232,7 +232,7 @@ static uint32_t read_operands(struct parser *p, char closing, struct ptx_operand
     while (closing ? !parse_at(p, closing) : !parse_at(p, ';')) {
         if (count == OPERANDS_MOST)
             parse_refuse(p, CUDA_ERROR_INVALID_PTX, "too many operands");
-        list[count] = (struct ptx_operand){ 0 };
+        list[count] = (struct ptx_operand){0};
         read_operand(p, &list[count++], depth);
         if (!parse_accept(p, ','))
             break;
@@ -290,7 +290,7 @@ static void read_operand(struct parser *p, struct ptx_operand *operand, int dept
         if (pair[0].kind == PTX_OP_LABEL)
             parse_refuse(p, CUDA_ERROR_INVALID_PTX, "unknown register %s", pair[0].name);
         read_operand(p, &pair[1], 1);
-        *operand = (struct ptx_operand){ .kind = PTX_OP_PAIR, .count = 2, .elements = pair };
+        *operand = (struct ptx_operand){.kind = PTX_OP_PAIR, .count = 2, .elements = pair};
     }
 }
 
@@ -314,7 +314,7 @@ static void read_guard(struct parser *p, struct ptx_insn *insn)
     if (!parse_accept(p, '@'))
         return;
     insn->guard_is_negated = parse_accept(p, '!');
-    struct ptx_operand guard = { 0 };
+    struct ptx_operand guard = {0};
     read_named(p, &guard);
     if (guard.kind != PTX_OP_REG)
         parse_refuse(p, CUDA_ERROR_INVALID_PTX, "a guard must be a predicate register");
@@ -337,7 +337,7 @@ static void refuse_function(struct parser *p, uint32_t line, const char *opcode)
 
 static void read_insn(struct parser *p)
 {
-    struct ptx_insn insn = { .line = p->token.line };
+    struct ptx_insn insn = {.line = p->token.line};
     read_guard(p, &insn);
     insn.opcode = parse_name(p);
     insn.op = ptx_op_named(insn.opcode);
@@ -364,7 +364,7 @@ static bool read_table(struct parser *p, const char *name)
         return false;
     struct named_table *table = parse_take(p, sizeof *table);
     table->name = name;
-    table->operand = (struct ptx_operand){ .kind = is_branches ? PTX_OP_TABLE : PTX_OP_PROTOTYPE, .name = name };
+    table->operand = (struct ptx_operand){.kind = is_branches ? PTX_OP_TABLE : PTX_OP_PROTOTYPE, .name = name};
     parse_next(p);
     if (is_branches) {
         struct ptx_operand *labels = NULL;
@@ -375,7 +375,7 @@ static bool read_table(struct parser *p, const char *name)
                 memcpy(grown, labels ? labels : grown, count * sizeof *grown);
                 labels = grown;
             }
-            labels[count++] = (struct ptx_operand){ .kind = PTX_OP_LABEL, .name = parse_name(p) };
+            labels[count++] = (struct ptx_operand){.kind = PTX_OP_LABEL, .name = parse_name(p)};
         } while (parse_accept(p, ','));
         for (uint32_t i = 0; i < count; i++)
             use_label(p, &labels[i], labels[i].name);
@@ -446,7 +446,7 @@ static bool read_label(struct parser *p)
     if (read_table(p, name))
         return true;
     struct label_mark *mark = parse_take(p, sizeof *mark);
-    *mark = (struct label_mark){ .next = p->labels, .name = name, .scope = p->scope, .insn = p->function->insn_count };
+    *mark = (struct label_mark){.next = p->labels, .name = name, .scope = p->scope, .insn = p->function->insn_count};
     p->labels = mark;
     return true;
 }
@@ -505,8 +505,8 @@ void parse_body(struct parser *p, struct ptx_function *function)
                 read_insn(p);
         }
     }
-    struct ptx_insn *last = add_insn(p);   /* falling off the end returns */
-    *last = (struct ptx_insn){ .line = p->token.line, .guard = PTX_NO_REG, .op = ptx_op_named("ret"), .opcode = "ret" };
+    struct ptx_insn *last = add_insn(p); /* falling off the end returns */
+    *last = (struct ptx_insn){.line = p->token.line, .guard = PTX_NO_REG, .op = ptx_op_named("ret"), .opcode = "ret"};
     for (struct label_use *use = p->uses; use; use = use->next)
         resolve_label(p, use);
 }

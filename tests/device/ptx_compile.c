@@ -17,11 +17,29 @@
 
 extern char **environ;
 
-static const char *const flags[] = {
-    "-x", "c", "-std=gnu17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-ffp-contract=off",
-    "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv", "-fno-semantic-interposition", "-fvisibility=default",
-    "-w", "-fPIC", "-shared", NULL
-};
+static const char *const flags[] = {"-x",
+                                    "c",
+                                    "-std=gnu17",
+                                    "-ftree-vectorize",
+                                    "-fvect-cost-model=dynamic",
+                                    "-march=native",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-fno-strict-aliasing",
+                                    "-fwrapv",
+                                    "-fno-semantic-interposition",
+                                    "-fvisibility=default",
+                                    "-w",
+                                    "-fPIC",
+                                    "-shared",
+                                    NULL};
+
+/* Beyond some size the compiler's time grows faster than what it gains. */
+static const char *optimisation(size_t bytes)
+{
+    return bytes > 400000 ? "-O1" : "-O2";
+}
 
 /* ---- the cache directory ---- */
 
@@ -72,14 +90,17 @@ static bool find_compiler(char *path, size_t path_bytes)
         list = "/usr/local/bin:/usr/bin:/bin";
     while (*list) {
         size_t length = strcspn(list, ":");
-        if ((size_t)snprintf(path, path_bytes, "%.*s/%s", (int)length, list, name) < path_bytes && access(path, X_OK) == 0)
+        if ((size_t)snprintf(path, path_bytes, "%.*s/%s", (int)length, list, name) < path_bytes &&
+            access(path, X_OK) == 0)
             return true;
         list += length + (list[length] == ':');
     }
     return false;
 }
 
-struct hash { uint64_t a, b; };
+struct hash {
+    uint64_t a, b;
+};
 
 static void hash_add(struct hash *hash, const void *data, size_t bytes)
 {
@@ -100,7 +121,7 @@ static void hash_processor(struct hash *hash)
     if (fd >= 0)
         close(fd);
     text[got > 0 ? got : 0] = 0;
-    static const char *const keys[] = { "model name", "flags", "Features", "CPU part" };
+    static const char *const keys[] = {"model name", "flags", "Features", "CPU part"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const char *line = strstr(text, keys[i]);
         if (line)
@@ -113,6 +134,7 @@ static void hash_inputs(struct hash *hash, const char *text, size_t bytes, const
     struct stat st;
     hash_add(hash, ptx_head, (size_t)(ptx_head_end - ptx_head));
     hash_add(hash, text, bytes);
+    hash_add(hash, optimisation(bytes), strlen(optimisation(bytes)));
     for (size_t i = 0; flags[i]; i++)
         hash_add(hash, flags[i], strlen(flags[i]) + 1);
     hash_add(hash, compiler, strlen(compiler));
@@ -152,10 +174,11 @@ static char **compiler_environment(void)
     return copy;
 }
 
-static bool run_compiler(const char *compiler, const char *source, const char *object, const char *log)
+static bool run_compiler(const char *compiler, const char *level, const char *source, const char *object,
+                         const char *log)
 {
-    const char *arguments[40] = { compiler };
-    size_t count = 1;
+    const char *arguments[40] = {compiler, level};
+    size_t count = 2;
     for (size_t i = 0; flags[i]; i++)
         arguments[count++] = flags[i];
     arguments[count++] = source;
@@ -177,7 +200,8 @@ static bool run_compiler(const char *compiler, const char *source, const char *o
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pid_t child;
-    int failed = posix_spawn(&child, compiler, &actions, &attributes, (char *const *)arguments, environment ? environment : environ);
+    int failed = posix_spawn(&child, compiler, &actions, &attributes, (char *const *)arguments,
+                             environment ? environment : environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     free(environment);
@@ -203,12 +227,14 @@ static void first_error(const char *log, char *line, size_t line_bytes)
 }
 
 /* Leaves the finished object at `path`. On failure the source stays, for whoever looks into it. */
-static bool build(const char *directory, const char *path, const char *compiler, const char *text, size_t bytes, char *why, size_t why_bytes)
+static bool build(const char *directory, const char *path, const char *compiler, const char *text, size_t bytes,
+                  char *why, size_t why_bytes)
 {
     static atomic_uint serial;
     char stem[PATH_MAX], source[PATH_MAX], object[PATH_MAX], log[PATH_MAX], error[300];
     unsigned number = atomic_fetch_add(&serial, 1);
-    bool fits = (size_t)snprintf(stem, sizeof stem, "%s/making.%ld.%u", directory, (long)getpid(), number) < sizeof stem - 8;
+    bool fits =
+        (size_t)snprintf(stem, sizeof stem, "%s/making.%ld.%u", directory, (long)getpid(), number) < sizeof stem - 8;
     snprintf(source, sizeof source, "%.4000s.c", stem);
     snprintf(object, sizeof object, "%.4000s.so", stem);
     snprintf(log, sizeof log, "%.4000s.log", stem);
@@ -216,7 +242,7 @@ static bool build(const char *directory, const char *path, const char *compiler,
         snprintf(why, why_bytes, "cannot write to the kernel cache %s: %s", directory, strerror(errno));
         return false;
     }
-    bool fine = run_compiler(compiler, source, object, log) && rename(object, path) == 0;
+    bool fine = run_compiler(compiler, optimisation(bytes), source, object, log) && rename(object, path) == 0;
     if (fine) {
         unlink(source);
     } else {
@@ -235,9 +261,10 @@ void *ptx_compile(const char *text, size_t bytes, bool *was_compiled, char *why,
     if (!cache_directory(directory, sizeof directory, why, why_bytes))
         return NULL;
     bool has_compiler = find_compiler(compiler, sizeof compiler);
-    struct hash hash = { 0xcbf29ce484222325u, 0x2545f4914f6cdd1du };
+    struct hash hash = {0xcbf29ce484222325u, 0x2545f4914f6cdd1du};
     hash_inputs(&hash, text, bytes, has_compiler ? compiler : "");
-    snprintf(path, sizeof path, "%s/%016llx%016llx.so", directory, (unsigned long long)hash.a, (unsigned long long)hash.b);
+    snprintf(path, sizeof path, "%s/%016llx%016llx.so", directory, (unsigned long long)hash.a,
+             (unsigned long long)hash.b);
     void *handle = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (handle)
         return handle;

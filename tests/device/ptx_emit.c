@@ -8,7 +8,11 @@
 
 /* ---- which functions and shared variables an entry reaches ---- */
 
-struct reach { struct ptx_module *module; struct ptx_layout *layout; uint8_t *seen; };
+struct reach {
+    struct ptx_module *module;
+    struct ptx_layout *layout;
+    uint8_t *seen;
+};
 
 static void place_shared(struct reach *reach, struct ptx_variable *variable)
 {
@@ -84,8 +88,8 @@ static void place_dynamic_shared(struct ptx_module *module, struct ptx_layout *l
 
 static uint8_t *reach_entry(struct ptx_module *module, struct ptx_function *entry, struct ptx_layout *layout)
 {
-    *layout = (struct ptx_layout){ 0 };
-    struct reach reach = { module, layout, arena_take(&module->arena, module->function_count + 1) };
+    *layout = (struct ptx_layout){0};
+    struct reach reach = {module, layout, arena_take(&module->arena, module->function_count + 1)};
     forget_places(module);
     reach_function(&reach, entry);
     place_dynamic_shared(module, layout);
@@ -154,14 +158,18 @@ static void emit_blocks(struct emit *e, const uint8_t *included)
         /* The block behind, where control falls through to it, may stand elsewhere or be left out. */
         bool falls = block->successor_count && block->successors[0] == b + 1;
         const struct ptx_insn *last = &e->function->insns[block->end - 1];
-        if (falls && (last->guard != PTX_NO_REG || last->op->flow == PTX_FLOW_NEXT) && next_included(flow, included, b) != b + 1)
+        if (falls && (last->guard != PTX_NO_REG || last->op->flow == PTX_FLOW_NEXT) &&
+            next_included(flow, included, b) != b + 1)
             emit_c(e, "goto b%u;\n", b + 1);
     }
 }
 
 /* ---- variables of C ---- */
 
-struct marks { uint8_t *used; uint8_t *written; };
+struct marks {
+    uint8_t *used;
+    uint8_t *written;
+};
 
 static void mark_register(void *context, uint32_t reg, bool written)
 {
@@ -181,8 +189,8 @@ static void mark_bases(const struct ptx_insn *insn, uint8_t *used)
 static struct marks mark_registers(struct emit *e, const uint8_t *included)
 {
     uint32_t count = e->function->reg_count + 1;
-    struct marks marks = { arena_take(e->arena, count), arena_take(e->arena, count) };
-    struct marks reads = { marks.used, NULL };
+    struct marks marks = {arena_take(e->arena, count), arena_take(e->arena, count)};
+    struct marks reads = {marks.used, NULL};
     for (uint32_t b = 0; b < e->flow->block_count; b++) {
         const struct ptx_block_of_code *block = &e->flow->blocks[b];
         for (uint32_t i = block->first; included[b] && i < block->end; i++) {
@@ -224,6 +232,9 @@ static bool uses_carry(const struct ptx_function *function)
     return false;
 }
 
+#define ALIGNMENT_NOTES "uint32_t u2 = 0, u4 = 0, u8 = 0, u16 = 0;\n"
+#define ALIGNMENT_CHECK "if ((u2 & 1) | (u4 & 3) | (u8 & 7) | (u16 & 15)) B->fault(B, 716, \"misaligned address\");\n"
+
 /* ---- functions ---- */
 
 static void emit_prototype(struct emit *e, const struct ptx_function *f)
@@ -248,7 +259,8 @@ static void check_known(struct emit *e, const struct ptx_function *f)
 {
     if (f->refused && !e->failed) {
         e->failed = true;
-        snprintf(e->why, e->why_bytes, "PTX line %u, %s: instruction %s is not supported", f->refused_line, f->name, f->refused);
+        snprintf(e->why, e->why_bytes, "PTX line %u, %s: instruction %s is not supported", f->refused_line, f->name,
+                 f->refused);
     }
 }
 
@@ -259,15 +271,18 @@ static void emit_function(struct emit *e, struct ptx_function *f)
     e->flow = ptx_flow_build(e->arena, f);
     uint8_t *included = reached_blocks(e);
     emit_prototype(e, f);
-    emit_c(e, "\n{\nconst struct ptx_place place = *place_; (void)place;\nstruct ptx_block *const B = place.block; (void)B;\n"
-              "const uint32_t t = place.thread, x = place.x, y = place.y, z = place.z; (void)t; (void)x; (void)y; (void)z;\n"
-              "uint8_t *const S = B->shared; (void)S;\nconst uint8_t *const P = B->params; (void)P;\n");
+    emit_c(
+        e,
+        "\n{\nconst struct ptx_place place = *place_; (void)place;\nstruct ptx_block *const B = place.block; (void)B;\n"
+        "const uint32_t t = place.thread, x = place.x, y = place.y, z = place.z; (void)t; (void)x; (void)y; (void)z;\n"
+        "uint8_t *const S = B->shared; (void)S;\nconst uint8_t *const P = B->params; (void)P;\n");
     if (uses_carry(f))
         emit_c(e, "uint32_t cc = 0;\n");
     declare_registers(e, mark_registers(e, included).used);
     declare_arrays(e);
+    emit_c(e, ALIGNMENT_NOTES);
     emit_blocks(e, included);
-    emit_c(e, "}\n");
+    emit_c(e, "next: __attribute__((unused));\n" ALIGNMENT_CHECK "}\n");
 }
 
 /* ---- regions ---- */
@@ -338,16 +353,21 @@ static void emit_region(struct emit *e, uint32_t from, uint32_t to)
     struct marks marks = mark_registers(e, included);
     for (uint32_t region = from; flow->sync_count && region < to; region++)
         for (uint32_t reg = 0; reg < e->function->reg_count; reg++)
-            marks.used[reg] |= !emit_is_hoisted(e, reg) && has_bit(flow->blocks[entry_block(flow, region)].live_in, reg);
+            marks.used[reg] |=
+                !emit_is_hoisted(e, reg) && has_bit(flow->blocks[entry_block(flow, region)].live_in, reg);
     e->changed = marks.written;
-    emit_c(e, "static void k%u_r%u(struct ptx_block *B, uint32_t first, uint32_t end, uint32_t entry)\n{\n(void)entry;\n"
-              "uint8_t *const S = B->shared; (void)S;\nconst uint8_t *const P = B->params; (void)P;\n"
-              "const uint32_t nx = B->ntid[0], ny = B->ntid[1], flat = B->threads == nx;\n", e->entry->number, from);
+    emit_c(e,
+           "static void k%u_r%u(struct ptx_block *B, uint32_t first, uint32_t end, uint32_t entry)\n{\n(void)entry;\n"
+           "uint8_t *const S = B->shared; (void)S;\nconst uint8_t *const P = B->params; (void)P;\n"
+           "const uint32_t nx = B->ntid[0], ny = B->ntid[1], flat = B->threads == nx;\n",
+           e->entry->number, from);
     declare_slots(e, marks.used);
     emit_c(e, "for (uint32_t t0 = first; t0 < end;) {\n"
-              "const uint32_t x0 = flat ? t0 : t0 %% nx, y = flat ? 0 : t0 / nx %% ny, z = flat ? 0 : t0 / nx / ny; (void)y; (void)z;\n"
+              "const uint32_t x0 = flat ? t0 : t0 %% nx, y = flat ? 0 : t0 / nx %% ny, z = flat ? 0 : t0 / nx / ny; "
+              "(void)y; (void)z;\n"
               "uint32_t n = end - t0 < nx - x0 ? end - t0 : nx - x0;\n");
     emit_head(e, marks.used);
+    emit_c(e, ALIGNMENT_NOTES);
     emit_c(e, "for (uint64_t i = 0; i < n; i++) {\nconst uint64_t k = (uint64_t)t0 + i;\n"
               "const uint32_t t = t0 + (uint32_t)i, x = x0 + (uint32_t)i; (void)x; (void)t; (void)k;\n");
     emit_loop_values(e, marks.used);
@@ -369,7 +389,7 @@ static void emit_region(struct emit *e, uint32_t from, uint32_t to)
         emit_c(e, "default: __builtin_unreachable();\n}\n");
     }
     emit_blocks(e, included);
-    emit_c(e, "next: __attribute__((unused));\n}\nt0 += n;\n}\n}\n");
+    emit_c(e, "next: __attribute__((unused));\n}\n" ALIGNMENT_CHECK "t0 += n;\n}\n}\n");
 }
 
 /* Registers that some thread holds while it waits get a slot each, wide ones first. Returns the bytes per thread. */
@@ -378,7 +398,7 @@ static uint32_t place_slots(struct emit *e)
     uint32_t count = e->function->reg_count, bytes = 0;
     uint32_t *slots = arena_take(e->arena, (count + 1) * sizeof *slots);
     memset(slots, 0xff, (count + 1) * sizeof *slots);
-    static const uint32_t widths[] = { 64, 32, 16, 8, 1 };
+    static const uint32_t widths[] = {64, 32, 16, 8, 1};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
         for (uint32_t reg = 0; reg < count; reg++) {
             bool lives = false;
@@ -428,33 +448,41 @@ static void emit_regions(struct emit *e)
 
 /* ---- the entry ---- */
 
-bool ptx_emit_entry(struct ptx_module *module, struct ptx_function *entry, struct ptx_text *text, char *why, size_t why_bytes)
+bool ptx_emit_entry(struct ptx_module *module, struct ptx_function *entry, struct ptx_text *text, char *why,
+                    size_t why_bytes)
 {
-    struct ptx_arena arena = { 0 };
+    struct ptx_arena arena = {0};
     struct ptx_layout layout;
     const char *endless;
     if (!ptx_inline_waiting_calls(module, entry, &endless)) {
-        snprintf(why, why_bytes, "%s: barriers or warp operations in %s, which calls itself or is too large", entry->name, endless);
+        snprintf(why, why_bytes, "%s: barriers or warp operations in %s, which calls itself or is too large",
+                 entry->name, endless);
         return false;
     }
     uint8_t *reached = reach_entry(module, entry, &layout);
-    struct emit e = { .module = module, .arena = &arena, .text = text, .entry = entry, .function = entry, .layout = &layout,
-                      .why = why, .why_bytes = why_bytes };
+    struct emit e = {.module = module,
+                     .arena = &arena,
+                     .text = text,
+                     .entry = entry,
+                     .function = entry,
+                     .layout = &layout,
+                     .why = why,
+                     .why_bytes = why_bytes};
     size_t start = text->used;
     check_known(&e, entry);
     for (struct ptx_function *f = module->functions; f; f = f->next)
         if (reached[f->number])
             ptx_fold_constants(&module->arena, f);
-    static const struct ptx_insn heading = { .opcode = "function" };
+    static const struct ptx_insn heading = {.opcode = "function"};
     e.insn = &heading;
     for (struct ptx_function *f = module->functions; f; f = f->next) {
-        if (reached[f->number] && f != entry && f->has_body) {
+        if (reached[f->number] && !f->is_entry && f->has_body) {
             emit_prototype(&e, f);
             emit_c(&e, ";\n");
         }
     }
     for (struct ptx_function *f = module->functions; f && !e.failed; f = f->next)
-        if (reached[f->number] && f != entry && f->has_body)
+        if (reached[f->number] && !f->is_entry && f->has_body)
             emit_function(&e, f);
     e.function = entry;
     e.flow = ptx_flow_build(&arena, entry);

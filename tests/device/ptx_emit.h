@@ -10,16 +10,16 @@ struct emit {
     struct ptx_arena *arena;
     struct ptx_text *text;
     struct ptx_function *entry;
-    struct ptx_function *function;        /* being written: the entry or one that it calls */
+    struct ptx_function *function; /* being written: the entry or one that it calls */
     const struct ptx_flow *flow;
     const struct ptx_layout *layout;
     const struct ptx_insn *insn;
-    uint32_t used_modifiers;              /* bits of insn->modifiers that a handler has understood */
-    uint32_t block;                       /* being written */
-    const uint32_t *slots;                /* register -> byte offset, UINT32_MAX without */
-    const uint8_t *changed;               /* registers that the region writes */
-    const struct ptx_shape *shapes;       /* of the entry's registers; NULL in other functions */
-    uint32_t exchange_words;              /* most that a sync has */
+    uint32_t used_modifiers;        /* bits of insn->modifiers that a handler has understood */
+    uint32_t block;                 /* being written */
+    const uint32_t *slots;          /* register -> byte offset, UINT32_MAX without */
+    const uint8_t *changed;         /* registers that the region writes */
+    const struct ptx_shape *shapes; /* of the entry's registers; NULL in other functions */
+    uint32_t exchange_words;        /* most that a sync has */
     bool failed;
     char *why;
     size_t why_bytes;
@@ -30,10 +30,10 @@ void emit_c(struct emit *e, const char *format, ...) __attribute__((format(print
 
 /* ---- modifiers: those that no handler takes make the instruction refused ---- */
 bool emit_take(struct emit *e, const char *modifier);
-int emit_take_of(struct emit *e, const char *const *choices);    /* index of the first present; -1: none */
-enum ptx_type emit_take_type(struct emit *e);                    /* the first type not yet taken, or PTX_NONE */
-enum ptx_space emit_take_space(struct emit *e);                  /* PTX_GENERIC if none is named */
-uint32_t emit_take_vector(struct emit *e);                       /* 1, 2, 4, 8 */
+int emit_take_of(struct emit *e, const char *const *choices); /* index of the first present; -1: none */
+enum ptx_type emit_take_type(struct emit *e);                 /* the first type not yet taken, or PTX_NONE */
+enum ptx_space emit_take_space(struct emit *e);               /* PTX_GENERIC if none is named */
+uint32_t emit_take_vector(struct emit *e);                    /* 1, 2, 4, 8 */
 bool emit_expect_operands(struct emit *e, uint32_t least, uint32_t most);
 
 /* ---- values ---- */

@@ -3,15 +3,13 @@
 
 #include <string.h>
 
-static const char *const orders[] = {
-    "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", NULL
-};
+static const char *const orders[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "lo",  "ls",  "hi", "hs",
+                                     "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan", NULL};
 
 /* An unordered comparison is the negation of the ordered one of the opposite sense. */
-static const char *const signs[] = {
-    "==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=", NULL, "!=", NULL, NULL, NULL, NULL, NULL, NULL
-};
-static const char *const opposite_signs[] = { [12] = ">=", [13] = ">", [14] = "<=", [15] = "<" };
+static const char *const signs[] = {"==", "!=", "<",  "<=", ">",  ">=", "<",  "<=", ">",
+                                    ">=", NULL, "!=", NULL, NULL, NULL, NULL, NULL, NULL};
+static const char *const opposite_signs[] = {[12] = ">=", [13] = ">", [14] = "<=", [15] = "<"};
 
 static bool is_half(enum ptx_type type)
 {
@@ -28,22 +26,30 @@ static const char *condition_of(struct emit *e, int order, bool is_float, const 
     if (order == 1 && is_float)
         return emit_format(e, "(%s < %s || %s > %s)", a, b, a, b);
     switch (order) {
-    case 10: return emit_format(e, "(!(%s < %s) && !(%s > %s))", a, b, a, b);
-    case 16: return emit_format(e, "(%s == %s && %s == %s)", a, a, b, b);
-    case 17: return emit_format(e, "(%s != %s || %s != %s)", a, a, b, b);
-    case 12: case 13: case 14: case 15: return emit_format(e, "(!(%s %s %s))", a, opposite_signs[order], b);
-    default: return emit_format(e, "(%s %s %s)", a, signs[order], b);
+    case 10:
+        return emit_format(e, "(!(%s < %s) && !(%s > %s))", a, b, a, b);
+    case 16:
+        return emit_format(e, "(%s == %s && %s == %s)", a, a, b, b);
+    case 17:
+        return emit_format(e, "(%s != %s || %s != %s)", a, a, b, b);
+    case 12:
+    case 13:
+    case 14:
+    case 15:
+        return emit_format(e, "(!(%s %s %s))", a, opposite_signs[order], b);
+    default:
+        return emit_format(e, "(%s %s %s)", a, signs[order], b);
     }
 }
 
 struct comparison {
-    int join;                             /* with the predicate at 3; -1: none */
+    int join; /* with the predicate at 3; -1: none */
     enum ptx_type type;
     bool is_pair;
-    const char *conditions[2];            /* low half, high half; else the first */
+    const char *conditions[2]; /* low half, high half; else the first */
 };
 
-static const char *const joins[] = { "and", "or", "xor", NULL };
+static const char *const joins[] = {"and", "or", "xor", NULL};
 
 /* An operand as a C number: half 0 or 1 of a pair, else the whole. */
 static const char *number(struct emit *e, uint32_t index, enum ptx_type type, bool ftz, int half)
@@ -68,17 +74,19 @@ static const char *joined(struct emit *e, const char *condition, int join)
 /* a CMP b for the operands at 1 and 2, not yet joined. */
 static struct comparison read_comparison(struct emit *e, int join)
 {
-    struct comparison c = { .join = join, .conditions = { "0", "0" } };
+    struct comparison c = {.join = join, .conditions = {"0", "0"}};
     int order = emit_take_of(e, orders);
     c.type = emit_take_type(e);
     c.is_pair = is_pair(c.type);
     bool ftz = emit_take(e, "ftz"), is_float = ptx_type_is_float(c.type) || is_half(c.type) || c.is_pair;
-    if (order < 0 || c.type == PTX_NONE || c.type == PTX_PRED || (ptx_type_bits(c.type) < 16) || (order > 9 && !is_float)) {
+    if (order < 0 || c.type == PTX_NONE || c.type == PTX_PRED || (ptx_type_bits(c.type) < 16) ||
+        (order > 9 && !is_float)) {
         emit_refuse(e, "comparison or type");
         return c;
     }
     for (int half = 0; half < (c.is_pair ? 2 : 1); half++)
-        c.conditions[half] = condition_of(e, order, is_float, number(e, 1, c.type, ftz, half), number(e, 2, c.type, ftz, half));
+        c.conditions[half] =
+            condition_of(e, order, is_float, number(e, 1, c.type, ftz, half), number(e, 2, c.type, ftz, half));
     return c;
 }
 

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-static const char *const integral[] = { "rni", "rzi", "rmi", "rpi", NULL };
-static const char *const roundings[] = { "rn", "rz", "rm", "rp", NULL };
+static const char *const integral[] = {"rni", "rzi", "rmi", "rpi", NULL};
+static const char *const roundings[] = {"rn", "rz", "rm", "rp", NULL};
 
 struct conversion {
     enum ptx_type to, from;
-    int integral, rounding;           /* -1: not given */
+    int integral, rounding; /* -1: not given */
     bool ftz, sat, relu, satfinite;
-    const char *value;                /* the operand */
+    const char *value; /* the operand */
 };
 
 static bool is_half(enum ptx_type type)
@@ -42,13 +42,18 @@ static void integer_to_integer(struct emit *e, const struct conversion *c)
     uint32_t bits = ptx_type_bits(c->to);
     bool to_signed = ptx_type_is_signed(c->to), from_signed = ptx_type_is_signed(c->from);
     const char *wide = from_signed ? "int64_t" : "uint64_t";
-    uint64_t most = bits == 64 ? (to_signed ? INT64_MAX : UINT64_MAX) : ((uint64_t)1 << (to_signed ? bits - 1 : bits)) - 1;
-    const char *above = emit_format(e, "%s > 0 && (uint64_t)(%s)%s > 0x%llxull", c->value, wide, c->value, (unsigned long long)most);
-    const char *below = !from_signed ? "0" : !to_signed ? emit_format(e, "%s < 0", c->value) :
-                        bits == 64 ? "0" : emit_format(e, "(int64_t)%s < -0x%llxll - 1", c->value, (unsigned long long)most);
+    uint64_t most =
+        bits == 64 ? (to_signed ? INT64_MAX : UINT64_MAX) : ((uint64_t)1 << (to_signed ? bits - 1 : bits)) - 1;
+    const char *above =
+        emit_format(e, "%s > 0 && (uint64_t)(%s)%s > 0x%llxull", c->value, wide, c->value, (unsigned long long)most);
+    const char *below = !from_signed ? "0"
+                        : !to_signed ? emit_format(e, "%s < 0", c->value)
+                        : bits == 64
+                            ? "0"
+                            : emit_format(e, "(int64_t)%s < -0x%llxll - 1", c->value, (unsigned long long)most);
     const char *least = to_signed ? emit_format(e, "(-0x%llxll - 1)", (unsigned long long)most) : "0";
-    emit_out(e, c->to, "%s ? (%s)0x%llxull : %s ? (%s)%s : (%s)%s", above, ptx_type_c(c->to), (unsigned long long)most, below,
-             ptx_type_c(c->to), least, ptx_type_c(c->to), c->value);
+    emit_out(e, c->to, "%s ? (%s)0x%llxull : %s ? (%s)%s : (%s)%s", above, ptx_type_c(c->to), (unsigned long long)most,
+             below, ptx_type_c(c->to), least, ptx_type_c(c->to), c->value);
 }
 
 static void float_to_integer(struct emit *e, const struct conversion *c)
@@ -78,8 +83,9 @@ static void integer_to_float(struct emit *e, const struct conversion *c)
             emit_refuse(e, "rounding");
         /* Through a double: 64-bit integers beyond its 53 bits are far beyond what f16 holds, and bf16's 8 bits
          * are cut from a sticky value. */
-        value = ptx_type_bits(c->from) == 64 ? emit_format(e, "ptx_odd_%s(%s)", ptx_type_is_signed(c->from) ? "s64" : "u64", c->value) :
-                                               emit_format(e, "(double)%s", c->value);
+        value = ptx_type_bits(c->from) == 64
+                    ? emit_format(e, "ptx_odd_%s(%s)", ptx_type_is_signed(c->from) ? "s64" : "u64", c->value)
+                    : emit_format(e, "(double)%s", c->value);
         emit_out(e, c->to, "%s", half_bits(e, c->to, PTX_F64, value));
         return;
     }
@@ -120,8 +126,8 @@ static void narrow_or_widen(struct emit *e, const struct conversion *c)
         emit_refuse(e, "a rounding is wanted");
         return;
     } else {
-        value = c->rounding == 0 ? emit_format(e, "(float)(%s)", c->value) :
-                                   emit_format(e, "ptx_cvt_f64_f32_%s(%s)", roundings[c->rounding], c->value);
+        value = c->rounding == 0 ? emit_format(e, "(float)(%s)", c->value)
+                                 : emit_format(e, "ptx_cvt_f64_f32_%s(%s)", roundings[c->rounding], c->value);
         value = c->ftz ? emit_format(e, "ptx_ftz_f32(%s)", value) : value;
     }
     if (c->sat)
@@ -134,7 +140,8 @@ static void to_half(struct emit *e, const struct conversion *c)
     if (is_half(c->from) && c->from == c->to) {
         const char *value = rounded_to_integral(e, c, half_value(e, c->from, c->value), "float");
         const char *bits = c->integral < 0 ? c->value : half_bits(e, c->to, PTX_F32, value);
-        emit_out(e, c->to, "%s", c->sat ? emit_format(e, "ptx_sat_%s(%s)", c->to == PTX_F16 ? "f16" : "bf16", bits) : bits);
+        emit_out(e, c->to, "%s",
+                 c->sat ? emit_format(e, "ptx_sat_%s(%s)", c->to == PTX_F16 ? "f16" : "bf16", bits) : bits);
         return;
     }
     const char *value = is_half(c->from) ? half_value(e, c->from, c->value) : c->value;
@@ -189,7 +196,7 @@ static void pack_halves(struct emit *e, struct conversion *c)
 
 void emit_cvt(struct emit *e)
 {
-    struct conversion c = { .integral = emit_take_of(e, integral), .rounding = -1 };
+    struct conversion c = {.integral = emit_take_of(e, integral), .rounding = -1};
     if (c.integral < 0)
         c.rounding = emit_take_of(e, roundings);
     bool is_tf32 = emit_take(e, "rna");
@@ -291,7 +298,8 @@ static void pack(struct emit *e, enum ptx_type type)
     }
     const char *value = NULL;
     for (uint32_t i = 0; i < list->count; i++) {
-        const char *piece = emit_format(e, "(%s)%s << %u", ptx_type_c(type), emit_value(e, &list->elements[i], part), i * bits);
+        const char *piece =
+            emit_format(e, "(%s)%s << %u", ptx_type_c(type), emit_value(e, &list->elements[i], part), i * bits);
         value = value ? emit_format(e, "%s | %s", value, piece) : piece;
     }
     emit_out(e, type, "%s", value);

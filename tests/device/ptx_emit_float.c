@@ -3,14 +3,17 @@
 
 #include <string.h>
 
+static const char *const roundings[] = {"rn", "rz", "rm", "rp", NULL};
 
-static const char *const roundings[] = { "rn", "rz", "rm", "rp", NULL };
-
-struct float_mode { int rounding; bool ftz, sat, relu; };
+struct float_mode {
+    int rounding;
+    bool ftz, sat, relu;
+};
 
 static struct float_mode take_mode(struct emit *e)
 {
-    struct float_mode mode = { emit_take_of(e, roundings), emit_take(e, "ftz"), emit_take(e, "sat"), emit_take(e, "relu") };
+    struct float_mode mode = {emit_take_of(e, roundings), emit_take(e, "ftz"), emit_take(e, "sat"),
+                              emit_take(e, "relu")};
     return mode;
 }
 
@@ -50,9 +53,10 @@ static void float_out(struct emit *e, enum ptx_type type, struct float_mode mode
 }
 
 /* f(a, b, ...) on f16 or bf16, on both halves of a pair. */
-static void small_out(struct emit *e, enum ptx_type type, struct float_mode mode, const char *function, uint32_t operands)
+static void small_out(struct emit *e, enum ptx_type type, struct float_mode mode, const char *function,
+                      uint32_t operands)
 {
-    const char *in[3], *name = small_name(type), *halves[2] = { "0", "0" };
+    const char *in[3], *name = small_name(type), *halves[2] = {"0", "0"};
     for (uint32_t i = 0; i < operands; i++)
         in[i] = emit_in(e, i + 1, type);
     if (e->failed)
@@ -79,9 +83,40 @@ static void small_out(struct emit *e, enum ptx_type type, struct float_mode mode
         emit_out(e, type, "%s", halves[0]);
 }
 
+/* Two floats side by side: each half as the operation on floats would give it. */
+static void pair_out(struct emit *e, const char *function, const char *sign, uint32_t operands)
+{
+    struct float_mode mode = take_mode(e);
+    const char *halves[2] = {"0", "0"};
+    if (mode.sat || mode.relu)
+        emit_refuse(e, "this form");
+    for (uint32_t half = 0; half < 2 && !e->failed; half++) {
+        const char *in[3];
+        for (uint32_t i = 0; i < operands; i++) {
+            in[i] = emit_format(e, half ? "ptx_f32((uint32_t)(%s >> 32))" : "ptx_f32((uint32_t)%s)",
+                                emit_in(e, i + 1, PTX_B64));
+            in[i] = mode.ftz ? emit_format(e, "ptx_ftz_f32(%s)", in[i]) : in[i];
+        }
+        const char *value;
+        if (mode.rounding > 0)
+            value = operands == 3
+                        ? emit_format(e, "ptx_fma_f32_%s(%s, %s, %s)", roundings[mode.rounding], in[0], in[1], in[2])
+                        : emit_format(e, "ptx_%s_f32_%s(%s, %s)", function, roundings[mode.rounding], in[0], in[1]);
+        else
+            value = operands == 3 ? emit_format(e, "__builtin_fmaf(%s, %s, %s)", in[0], in[1], in[2])
+                                  : emit_format(e, "%s %s %s", in[0], sign, in[1]);
+        halves[half] = emit_format(e, mode.ftz ? "ptx_u32(ptx_ftz_f32(%s))" : "ptx_u32(%s)", value);
+    }
+    emit_out(e, PTX_B64, "(uint64_t)%s << 32 | %s", halves[1], halves[0]);
+}
+
 /* a OP b, or ptx_<name>_<type>_<mode>(a, b) where the rounding is directed. */
 static void binary(struct emit *e, enum ptx_type type, const char *name, const char *sign)
 {
+    if (type == PTX_F32X2) {
+        pair_out(e, name, sign, 2);
+        return;
+    }
     struct float_mode mode = take_mode(e);
     if (is_small_float(type)) {
         small_out(e, type, mode, name, 2);
@@ -89,8 +124,9 @@ static void binary(struct emit *e, enum ptx_type type, const char *name, const c
     }
     const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode);
     if (mode.rounding > 0)
-        float_out(e, type, mode, emit_format(e, "ptx_%s_%s_%s(%s, %s)", name, type == PTX_F32 ? "f32" : "f64",
-                                             roundings[mode.rounding], a, b));
+        float_out(e, type, mode,
+                  emit_format(e, "ptx_%s_%s_%s(%s, %s)", name, type == PTX_F32 ? "f32" : "f64",
+                              roundings[mode.rounding], a, b));
     else
         float_out(e, type, mode, emit_format(e, "%s %s %s", a, sign, b));
 }
@@ -98,15 +134,22 @@ static void binary(struct emit *e, enum ptx_type type, const char *name, const c
 static enum ptx_type take_number(struct emit *e)
 {
     enum ptx_type type = emit_take_type(e);
-    if (type == PTX_NONE || type == PTX_PRED || type == PTX_B8 || type == PTX_B16 || type == PTX_B32 || type == PTX_B64 || type == PTX_U8 ||
-        type == PTX_S8 || type == PTX_B128 || type >= PTX_U16X2 || type == PTX_TF32 || type == PTX_F32X2)
+    if (type == PTX_NONE || type == PTX_PRED || type == PTX_B8 || type == PTX_B16 || type == PTX_B32 ||
+        type == PTX_B64 || type == PTX_U8 || type == PTX_S8 || type == PTX_B128 || type >= PTX_U16X2 ||
+        type == PTX_TF32 || type == PTX_F32X2)
         emit_refuse(e, "type");
     return type;
 }
 
+/* The pair of floats is for add, sub, mul and fma only. */
+static enum ptx_type take_number_or_pair(struct emit *e)
+{
+    return emit_take(e, "f32x2") ? PTX_F32X2 : take_number(e);
+}
+
 static bool is_number_float(enum ptx_type type)
 {
-    return ptx_type_is_float(type) || is_small_float(type);
+    return ptx_type_is_float(type) || is_small_float(type) || type == PTX_F32X2;
 }
 
 /* Two 16-bit integers side by side. */
@@ -118,8 +161,8 @@ static bool emit_int_pair(struct emit *e)
     bool relu = emit_take(e, "relu");
     if (strcmp(e->insn->opcode, "sub") == 0 || (relu && !is_signed))
         emit_refuse(e, "this form");
-    const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", e->insn->opcode, is_signed ? "s16x2" : "u16x2", emit_in(e, 1, PTX_B32),
-                                    emit_in(e, 2, PTX_B32));
+    const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", e->insn->opcode, is_signed ? "s16x2" : "u16x2",
+                                    emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32));
     emit_out(e, PTX_B32, relu ? "ptx_max_s16x2(%s, 0)" : "%s", value);
     return true;
 }
@@ -128,7 +171,7 @@ void emit_add(struct emit *e)
 {
     if (emit_int_pair(e))
         return;
-    enum ptx_type type = take_number(e);
+    enum ptx_type type = take_number_or_pair(e);
     bool is_add = strcmp(e->insn->opcode, "add") == 0;
     if (is_number_float(type))
         binary(e, type, is_add ? "add" : "sub", is_add ? "+" : "-");
@@ -138,7 +181,7 @@ void emit_add(struct emit *e)
 
 void emit_mul(struct emit *e)
 {
-    enum ptx_type type = take_number(e);
+    enum ptx_type type = take_number_or_pair(e);
     if (is_number_float(type))
         binary(e, type, "mul", "*");
     else
@@ -147,6 +190,10 @@ void emit_mul(struct emit *e)
 
 static void fused(struct emit *e, enum ptx_type type)
 {
+    if (type == PTX_F32X2) {
+        pair_out(e, "fma", "", 3);
+        return;
+    }
     struct float_mode mode = take_mode(e);
     if (is_small_float(type)) {
         small_out(e, type, mode, "fma", 3);
@@ -154,15 +201,16 @@ static void fused(struct emit *e, enum ptx_type type)
     }
     const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode), *c = float_in(e, 3, type, mode);
     if (mode.rounding > 0)
-        float_out(e, type, mode, emit_format(e, "ptx_fma_%s_%s(%s, %s, %s)", type == PTX_F32 ? "f32" : "f64",
-                                             roundings[mode.rounding], a, b, c));
+        float_out(e, type, mode,
+                  emit_format(e, "ptx_fma_%s_%s(%s, %s, %s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding],
+                              a, b, c));
     else
         float_out(e, type, mode, emit_format(e, "__builtin_fma%s(%s, %s, %s)", type == PTX_F32 ? "f" : "", a, b, c));
 }
 
 void emit_fma(struct emit *e)
 {
-    enum ptx_type type = take_number(e);
+    enum ptx_type type = take_number_or_pair(e);
     if (!is_number_float(type))
         emit_refuse(e, "type");
     else
@@ -192,7 +240,8 @@ void emit_div(struct emit *e)
     bool is_approximate = emit_take(e, "approx"), is_full = emit_take(e, "full");
     if (is_approximate && type == PTX_F32) {
         struct float_mode mode = take_mode(e);
-        float_out(e, type, mode, emit_format(e, "ptx_div_approx_f32(%s, %s)", float_in(e, 1, type, mode), float_in(e, 2, type, mode)));
+        float_out(e, type, mode,
+                  emit_format(e, "ptx_div_approx_f32(%s, %s)", float_in(e, 1, type, mode), float_in(e, 2, type, mode)));
     } else if (is_approximate || (is_full && type != PTX_F32)) {
         emit_refuse(e, "type");
     } else {
@@ -213,7 +262,9 @@ void emit_rcp(struct emit *e)
         emit_refuse(e, "type");
     const char *a = float_in(e, 1, type, mode), *one = type == PTX_F32 ? "1.0f" : "1.0";
     if (mode.rounding > 0)
-        float_out(e, type, mode, emit_format(e, "ptx_div_%s_%s(%s, %s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding], one, a));
+        float_out(
+            e, type, mode,
+            emit_format(e, "ptx_div_%s_%s(%s, %s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding], one, a));
     else
         float_out(e, type, mode, emit_format(e, "%s / %s", one, a));
 }
@@ -227,7 +278,8 @@ void emit_sqrt(struct emit *e)
         emit_refuse(e, "type");
     const char *a = float_in(e, 1, type, mode);
     if (mode.rounding > 0)
-        float_out(e, type, mode, emit_format(e, "ptx_sqrt_%s_%s(%s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding], a));
+        float_out(e, type, mode,
+                  emit_format(e, "ptx_sqrt_%s_%s(%s)", type == PTX_F32 ? "f32" : "f64", roundings[mode.rounding], a));
     else
         float_out(e, type, mode, emit_format(e, "__builtin_sqrt%s(%s)", type == PTX_F32 ? "f" : "", a));
 }
@@ -285,18 +337,31 @@ void emit_minmax(struct emit *e)
         emit_int_minmax(e, type);
         return;
     }
-    bool keeps_nan = emit_take(e, "NaN");
+    bool keeps_nan = emit_take(e, "NaN"), takes_signs = emit_take(e, "xorsign");
     struct float_mode mode = take_mode(e);
     const char *function = emit_format(e, "%s%s", e->insn->opcode, keeps_nan ? "_nan" : "");
-    if (!emit_expect_operands(e, 3, 3))
+    bool has_three = type == PTX_F32 && e->insn->operand_count == 4 && !takes_signs;
+    if (!emit_expect_operands(e, 3, has_three ? 4 : 3))
         return;
-    if (is_small_float(type))
+    if (is_small_float(type)) {
         small_out(e, type, mode, function, 2);
-    else if (type == PTX_F64 && keeps_nan)
+        if (takes_signs)
+            emit_refuse(e, "type");
+        return;
+    }
+    if (type == PTX_F64 && (keeps_nan || takes_signs))
         emit_refuse(e, "type");
-    else
-        float_out(e, type, mode, emit_format(e, "ptx_%s_%s(%s, %s)", function, type == PTX_F32 ? "f32" : "f64",
-                                             float_in(e, 1, type, mode), float_in(e, 2, type, mode)));
+    const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode);
+    const char *name = type == PTX_F32 ? "f32" : "f64";
+    const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", function, name, a, b);
+    if (has_three)
+        value = emit_format(e, "ptx_%s_%s(%s, %s)", function, name, value, float_in(e, 3, type, mode));
+    if (takes_signs && !emit_take(e, "abs"))
+        emit_refuse(e, "xorsign without abs");
+    if (takes_signs)
+        value = emit_format(e, "ptx_xorsign_f32(ptx_%s_%s(ptx_abs_f32(%s), ptx_abs_f32(%s)), %s, %s)", function, name,
+                            a, b, a, b);
+    float_out(e, type, mode, value);
 }
 
 void emit_copysign(struct emit *e)
@@ -304,12 +369,13 @@ void emit_copysign(struct emit *e)
     enum ptx_type type = emit_take_type(e);
     if (!ptx_type_is_float(type))
         emit_refuse(e, "type");
-    emit_out(e, type, "ptx_copysign_%s(%s, %s)", type == PTX_F32 ? "f32" : "f64", emit_in(e, 1, type), emit_in(e, 2, type));
+    emit_out(e, type, "ptx_copysign_%s(%s, %s)", type == PTX_F32 ? "f32" : "f64", emit_in(e, 1, type),
+             emit_in(e, 2, type));
 }
 
 void emit_testp(struct emit *e)
 {
-    static const char *const tests[] = { "finite", "infinite", "number", "notanumber", "normal", "subnormal", NULL };
+    static const char *const tests[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal", NULL};
     int test = emit_take_of(e, tests);
     enum ptx_type type = emit_take_type(e);
     if (test < 0 || !ptx_type_is_float(type))

@@ -49,7 +49,7 @@ void emit_ret(struct emit *e)
     if (e->function->is_entry)
         emit_exit(e);
     else
-        emit_c(e, "return;\n");
+        emit_c(e, "goto next;\n");
 }
 
 void emit_trap(struct emit *e)
@@ -63,24 +63,29 @@ const char *emit_function_name(struct emit *e, const struct ptx_function *functi
 {
     if (!function->has_body)
         emit_refuse(e, "%s has no body", function->name);
+    if (function->is_entry)
+        emit_refuse(e, "%s is an entry", function->name);
     return emit_format(e, "f%u_%u", e->entry->number, function->number);
 }
 
 static const char *argument(struct emit *e, const struct ptx_operand *operand)
 {
-    if (operand->kind != PTX_OP_VARIABLE || (operand->variable->space != PTX_PARAM && operand->variable->space != PTX_LOCAL)) {
+    if (operand->kind != PTX_OP_VARIABLE ||
+        (operand->variable->space != PTX_PARAM && operand->variable->space != PTX_LOCAL)) {
         emit_refuse(e, "arguments must be .param variables");
         return "0";
     }
     return emit_format(e, "(uint8_t *)%s", emit_variable(e, operand->variable, 0, true));
 }
 
-struct call { const struct ptx_operand *results, *target, *arguments; };
+struct call {
+    const struct ptx_operand *results, *target, *arguments;
+};
 
 /* call (r), f, (a, b), prototype; every part but f may be missing. */
 static struct call read_call(struct emit *e)
 {
-    struct call call = { 0 };
+    struct call call = {0};
     uint32_t i = 0, count = e->insn->operand_count;
     const struct ptx_operand *operands = e->insn->operands;
     if (i < count && operands[i].kind == PTX_OP_LIST)
@@ -118,8 +123,8 @@ static bool emit_known_call(struct emit *e, const struct call *call)
     const char *name = call->target->function->name;
     const struct ptx_operand *a = call->arguments;
     if (strcmp(name, "vprintf") == 0) {
-        const char *count = emit_format(e, "B->print((const char *)%s, (const void *)%s)", parameter(e, a, 0, "uint64_t"),
-                                        parameter(e, a, 1, "uint64_t"));
+        const char *count = emit_format(e, "B->print((const char *)%s, (const void *)%s)",
+                                        parameter(e, a, 0, "uint64_t"), parameter(e, a, 1, "uint64_t"));
         if (call->results && call->results->count == 1)
             emit_c(e, "STORE(uint32_t, %s, (uint32_t)%s);\n", argument(e, &call->results->elements[0]), count);
         else
@@ -127,7 +132,8 @@ static bool emit_known_call(struct emit *e, const struct call *call)
         return true;
     }
     if (strcmp(name, "malloc") == 0 && call->results && call->results->count == 1) {
-        emit_c(e, "STORE(uint64_t, %s, (uint64_t)B->allocate(%s));\n", argument(e, &call->results->elements[0]), parameter(e, a, 0, "uint64_t"));
+        emit_c(e, "STORE(uint64_t, %s, (uint64_t)B->allocate(%s));\n", argument(e, &call->results->elements[0]),
+               parameter(e, a, 0, "uint64_t"));
         return true;
     }
     if (strcmp(name, "free") == 0) {
@@ -135,8 +141,9 @@ static bool emit_known_call(struct emit *e, const struct call *call)
         return true;
     }
     if (strcmp(name, "__assertfail") == 0 || strcmp(name, "__assert_fail") == 0) {
-        emit_c(e, "B->failed_assert(B, (const char *)%s, (const char *)%s, %s, (const char *)%s);\n", parameter(e, a, 0, "uint64_t"),
-               parameter(e, a, 1, "uint64_t"), parameter(e, a, 2, "uint32_t"), parameter(e, a, 3, "uint64_t"));
+        emit_c(e, "B->failed_assert(B, (const char *)%s, (const char *)%s, %s, (const char *)%s);\n",
+               parameter(e, a, 0, "uint64_t"), parameter(e, a, 1, "uint64_t"), parameter(e, a, 2, "uint32_t"),
+               parameter(e, a, 3, "uint64_t"));
         return true;
     }
     return false;
@@ -145,11 +152,13 @@ static bool emit_known_call(struct emit *e, const struct call *call)
 /* A choice among all functions whose address is taken and whose arguments fit. */
 static void emit_indirect_call(struct emit *e, const struct call *call, const char *arguments)
 {
-    uint32_t parameters = call->arguments ? call->arguments->count : 0, results = call->results ? call->results->count : 0;
+    uint32_t parameters = call->arguments ? call->arguments->count : 0,
+             results = call->results ? call->results->count : 0;
     emit_c(e, "switch (%s) {\n", emit_value(e, call->target, PTX_U64));
     for (const struct ptx_function *f = e->module->functions; f; f = f->next)
         if (f->is_taken && f->has_body && !f->is_entry && f->param_count == parameters && f->return_count == results)
-            emit_c(e, "case 0x%llxull: %s(%s); break;\n", (unsigned long long)ptx_function_address(f), emit_function_name(e, f), arguments);
+            emit_c(e, "case 0x%llxull: %s(%s); break;\n", (unsigned long long)ptx_function_address(f),
+                   emit_function_name(e, f), arguments);
     emit_c(e, "default: B->fault(B, 718, \"call: no function at this address\");\n}\n");
 }
 
@@ -164,7 +173,8 @@ void emit_call(struct emit *e)
         const struct ptx_function *f = call.target->function;
         if (!f->has_body && emit_known_call(e, &call))
             return;
-        if (f->param_count != (call.arguments ? call.arguments->count : 0) || f->return_count != (call.results ? call.results->count : 0))
+        if (f->param_count != (call.arguments ? call.arguments->count : 0) ||
+            f->return_count != (call.results ? call.results->count : 0))
             emit_refuse(e, "the number of arguments");
         emit_c(e, "%s(%s);\n", emit_function_name(e, f), arguments);
         return;

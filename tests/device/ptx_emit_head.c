@@ -56,12 +56,13 @@ static void cut_at_wrap(struct emit *e, uint32_t index, bool is_signed)
 {
     struct ptx_shape shape = ptx_operand_shape(e->shapes, &e->insn->operands[index]);
     if (shape.kind == PTX_AFFINE)
-        emit_c(e, "n = ptx_until_wrap_%s(%s, %lldll, n);\n", is_signed ? "s32" : "u32", emit_in(e, index, PTX_U32), (long long)shape.step);
+        emit_c(e, "n = ptx_until_wrap_%s(%s, %lldll, n);\n", is_signed ? "s32" : "u32", emit_in(e, index, PTX_U32),
+               (long long)shape.step);
 }
 
 static void cut_at_change(struct emit *e)
 {
-    static const char *const equal[] = { "eq", "ne", NULL }, *const after[] = { "le", "gt", "ls", "hi", NULL };
+    static const char *const equal[] = {"eq", "ne", NULL}, *const after[] = {"le", "gt", "ls", "hi", NULL};
     struct ptx_shape a = ptx_operand_shape(e->shapes, &e->insn->operands[1]);
     uint32_t moving = a.kind == PTX_AFFINE ? 1 : 2;
     struct ptx_shape shape = ptx_operand_shape(e->shapes, &e->insn->operands[moving]);
@@ -73,7 +74,8 @@ static void cut_at_change(struct emit *e)
     if (order_of(e->insn, equal))
         emit_c(e, "n = ptx_until_equal(%s, %lldll, %s, n);\n", value, (long long)shape.step, bound);
     else
-        emit_c(e, "n = ptx_until_order(%s, %lldll, (int64_t)%s%s, n);\n", value, (long long)shape.step, bound, is_after ? " + 1" : "");
+        emit_c(e, "n = ptx_until_order(%s, %lldll, (int64_t)%s%s, n);\n", value, (long long)shape.step, bound,
+               is_after ? " + 1" : "");
 }
 
 /* Cuts for the instruction that was just written. */

@@ -21,7 +21,8 @@ static const char *type_name(enum ptx_type type)
 static enum ptx_type take_integer(struct emit *e)
 {
     enum ptx_type type = emit_take_type(e);
-    bool is_one = (type >= PTX_B16 && type <= PTX_B64) || (type >= PTX_U16 && type <= PTX_U64) || (type >= PTX_S16 && type <= PTX_S64);
+    bool is_one = (type >= PTX_B16 && type <= PTX_B64) || (type >= PTX_U16 && type <= PTX_U64) ||
+                  (type >= PTX_S16 && type <= PTX_S64);
     if (!is_one)
         emit_refuse(e, "type");
     return type;
@@ -30,11 +31,16 @@ static enum ptx_type take_integer(struct emit *e)
 static enum ptx_type widened(enum ptx_type type)
 {
     switch (type) {
-    case PTX_U16: return PTX_U32;
-    case PTX_S16: return PTX_S32;
-    case PTX_U32: return PTX_U64;
-    case PTX_S32: return PTX_S64;
-    default: return PTX_NONE;
+    case PTX_U16:
+        return PTX_U32;
+    case PTX_S16:
+        return PTX_S32;
+    case PTX_U32:
+        return PTX_U64;
+    case PTX_S32:
+        return PTX_S64;
+    default:
+        return PTX_NONE;
     }
 }
 
@@ -68,7 +74,8 @@ static const char *product(struct emit *e, enum ptx_type type, int part)
 {
     const char *a = emit_in(e, 1, type), *b = emit_in(e, 2, type);
     if (part == 0)
-        return emit_format(e, "(%s)(%s * (%s)%s)", ptx_type_c(type), a, ptx_type_bits(type) == 16 ? "uint32_t" : ptx_type_c(type), b);
+        return emit_format(e, "(%s)(%s * (%s)%s)", ptx_type_c(type), a,
+                           ptx_type_bits(type) == 16 ? "uint32_t" : ptx_type_c(type), b);
     if (part == 1)
         return emit_format(e, "ptx_mulhi_%s(%s, %s)", type_name(type), a, b);
     if (widened(type) == PTX_NONE) {
@@ -78,7 +85,7 @@ static const char *product(struct emit *e, enum ptx_type type, int part)
     return emit_format(e, "((%s)%s * %s)", ptx_type_c(widened(type)), a, b);
 }
 
-static const char *const parts[] = { "lo", "hi", "wide", NULL };
+static const char *const parts[] = {"lo", "hi", "wide", NULL};
 
 void emit_int_mul(struct emit *e, enum ptx_type type)
 {
@@ -123,8 +130,8 @@ void emit_carry_mad(struct emit *e)
     if (part != 0 && part != 1)
         emit_refuse(e, "neither .lo nor .hi");
     else
-        emit_out(e, type, "ptx_addc_u%u(%s, %s, cc, %s)", ptx_type_bits(type), product(e, type, part), emit_in(e, 3, type),
-                 leaves_carry ? "&cc" : "&(uint32_t){0}");
+        emit_out(e, type, "ptx_addc_u%u(%s, %s, cc, %s)", ptx_type_bits(type), product(e, type, part),
+                 emit_in(e, 3, type), leaves_carry ? "&cc" : "&(uint32_t){0}");
 }
 
 void emit_mul24(struct emit *e)
@@ -135,8 +142,8 @@ void emit_mul24(struct emit *e)
     enum ptx_type type = take_integer(e);
     if (type != PTX_U32 && type != PTX_S32)
         emit_refuse(e, "type");
-    const char *multiplied = emit_format(e, "ptx_mul24_%s(%s, %s, %d)", type_name(type), emit_in(e, 1, type), emit_in(e, 2, type),
-                                         is_high ? 16 : 0);
+    const char *multiplied = emit_format(e, "ptx_mul24_%s(%s, %s, %d)", type_name(type), emit_in(e, 1, type),
+                                         emit_in(e, 2, type), is_high ? 16 : 0);
     emit_out(e, type, adds ? "%s + %s" : "%s", multiplied, adds ? emit_in(e, 3, type) : "");
 }
 
@@ -222,7 +229,8 @@ void emit_shf(struct emit *e)
         emit_refuse(e, "type");
     const char *count = emit_in(e, 3, PTX_U32);
     const char *bounded = emit_format(e, clamps ? "(%s > 32 ? 32 : %s)" : "(%s & 31)", count, count);
-    emit_out(e, PTX_B32, "ptx_shf_%c(%s, %s, %s)", is_left ? 'l' : 'r', emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32), bounded);
+    emit_out(e, PTX_B32, "ptx_shf_%c(%s, %s, %s)", is_left ? 'l' : 'r', emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
+             bounded);
 }
 
 /* popc, clz, brev */
@@ -259,7 +267,8 @@ void emit_bfe(struct emit *e)
     enum ptx_type type = take_integer(e);
     if (type == PTX_U16 || type == PTX_S16 || (type >= PTX_B8 && type <= PTX_B64))
         emit_refuse(e, "type");
-    emit_out(e, type, "ptx_bfe_%s(%s, %s, %s)", type_name(type), emit_in(e, 1, type), emit_in(e, 2, PTX_U32), emit_in(e, 3, PTX_U32));
+    emit_out(e, type, "ptx_bfe_%s(%s, %s, %s)", type_name(type), emit_in(e, 1, type), emit_in(e, 2, PTX_U32),
+             emit_in(e, 3, PTX_U32));
 }
 
 void emit_bfi(struct emit *e)
@@ -267,8 +276,8 @@ void emit_bfi(struct emit *e)
     enum ptx_type type = take_integer(e);
     if (type != PTX_B32 && type != PTX_B64)
         emit_refuse(e, "type");
-    emit_out(e, type, "ptx_bfi_%s(%s, %s, %s, %s)", type_name(type), emit_in(e, 1, type), emit_in(e, 2, type), emit_in(e, 3, PTX_U32),
-             emit_in(e, 4, PTX_U32));
+    emit_out(e, type, "ptx_bfi_%s(%s, %s, %s, %s)", type_name(type), emit_in(e, 1, type), emit_in(e, 2, type),
+             emit_in(e, 3, PTX_U32), emit_in(e, 4, PTX_U32));
 }
 
 static bool take_clamp(struct emit *e)
@@ -312,13 +321,13 @@ void emit_lop3(struct emit *e)
         emit_refuse(e, "the table must be a constant");
         return;
     }
-    emit_out(e, PTX_B32, "ptx_lop3(%s, %s, %s, %u)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32), emit_in(e, 3, PTX_B32),
-             (uint32_t)table & 255);
+    emit_out(e, PTX_B32, "ptx_lop3(%s, %s, %s, %u)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
+             emit_in(e, 3, PTX_B32), (uint32_t)table & 255);
 }
 
 void emit_prmt(struct emit *e)
 {
-    static const char *const modes[] = { "f4e", "b4e", "rc8", "ecl", "ecr", "rc16", NULL };
+    static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16", NULL};
     static const char *const tables[] = {
         "0x3210, 0x4321, 0x5432, 0x6543", "0x5670, 0x6701, 0x7012, 0x0123", "0x0000, 0x1111, 0x2222, 0x3333",
         "0x3210, 0x3211, 0x3222, 0x3333", "0x0000, 0x1110, 0x2210, 0x3210", "0x1010, 0x3232, 0x1010, 0x3232",
@@ -336,8 +345,8 @@ void emit_prmt(struct emit *e)
 void emit_dp4a(struct emit *e)
 {
     enum ptx_type a = take_integer(e), b = take_integer(e);
-    emit_out(e, PTX_U32, "ptx_dp4a(%s, %s, %s, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32), emit_in(e, 3, PTX_B32),
-             a == PTX_S32, b == PTX_S32);
+    emit_out(e, PTX_U32, "ptx_dp4a(%s, %s, %s, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
+             emit_in(e, 3, PTX_B32), a == PTX_S32, b == PTX_S32);
 }
 
 /* Byte by byte; with .add the sum of all four. */
@@ -358,6 +367,6 @@ void emit_dp2a(struct emit *e)
     if (!is_high && !emit_take(e, "lo"))
         emit_refuse(e, "neither .lo nor .hi");
     enum ptx_type a = take_integer(e), b = take_integer(e);
-    emit_out(e, PTX_U32, "ptx_dp2a(%s, %s, %s, %d, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32), emit_in(e, 3, PTX_B32),
-             a == PTX_S32, b == PTX_S32, is_high);
+    emit_out(e, PTX_U32, "ptx_dp2a(%s, %s, %s, %d, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
+             emit_in(e, 3, PTX_B32), a == PTX_S32, b == PTX_S32, is_high);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct ptx_operand whole_warp = { .kind = PTX_OP_INT, .bits = 0xffffffffu };
+static const struct ptx_operand whole_warp = {.kind = PTX_OP_INT, .bits = 0xffffffffu};
 
 static void add_word(struct emit *e, struct sync *s, const char *value)
 {
@@ -62,27 +62,36 @@ static const char *put_results(struct emit *e, const struct ptx_operand *results
         if (operand->kind != PTX_OP_REG || e->slots[operand->reg] == UINT32_MAX)
             continue;
         const struct ptx_register *reg = &e->function->regs[operand->reg];
-        const char *type = ptx_register_c(reg), *value = is_double ? emit_format(e, "((uint64_t)d_[%u][lane] << 32 | d_[%u][lane])", 2 * i + 1, 2 * i) :
-                                                                     emit_format(e, "d_[%u][lane]", i);
+        const char *type = ptx_register_c(reg),
+                   *value = is_double
+                                ? emit_format(e, "((uint64_t)d_[%u][lane] << 32 | d_[%u][lane])", 2 * i + 1, 2 * i)
+                                : emit_format(e, "d_[%u][lane]", i);
         if (reg->is_float)
             value = emit_format(e, is_double ? "ptx_f64(%s)" : "ptx_f32(%s)", value);
-        text = emit_format(e, "%s EACH_LANE SLOT(%s, %u)[first + lane] = %s;", text, type, e->slots[operand->reg], value);
+        text =
+            emit_format(e, "%s EACH_LANE SLOT(%s, %u)[first + lane] = %s;", text, type, e->slots[operand->reg], value);
     }
     return text;
 }
 
-struct tile { const char *type, *role; uint32_t registers, rows, columns; };
+struct tile {
+    const char *type, *role;
+    uint32_t registers, rows, columns;
+};
 
 static const char *tile_text(struct emit *e, struct tile tile)
 {
-    return emit_format(e, "(struct ptx_tile){ %s, %s, %u, %u, %u }", tile.type, tile.role, tile.registers, tile.rows, tile.columns);
+    return emit_format(e, "(struct ptx_tile){ %s, %s, %u, %u, %u }", tile.type, tile.role, tile.registers, tile.rows,
+                       tile.columns);
 }
 
 static const char *element_name(const char *type)
 {
-    static const struct { const char *ptx, *c; } names[] = {
-        { "f16", "PTX_F16_" }, { "bf16", "PTX_BF16_" }, { "tf32", "PTX_TF32_" }, { "f32", "PTX_F32_" }, { "f64", "PTX_F64_" },
-        { "s8", "PTX_S8_" }, { "u8", "PTX_U8_" }, { "s32", "PTX_S32_" }, { "e4m3", "PTX_E4M3_" }, { "e5m2", "PTX_E5M2_" },
+    static const struct {
+        const char *ptx, *c;
+    } names[] = {
+        {"f16", "PTX_F16_"}, {"bf16", "PTX_BF16_"}, {"tf32", "PTX_TF32_"}, {"f32", "PTX_F32_"},   {"f64", "PTX_F64_"},
+        {"s8", "PTX_S8_"},   {"u8", "PTX_U8_"},     {"s32", "PTX_S32_"},   {"e4m3", "PTX_E4M3_"}, {"e5m2", "PTX_E5M2_"},
     };
     for (size_t i = 0; type && i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].ptx, type) == 0)
@@ -112,7 +121,7 @@ static bool take_shape(struct emit *e, uint32_t *m, uint32_t *n, uint32_t *k)
 {
     for (uint32_t i = 0; i < e->insn->modifier_count; i++) {
         const char *word = e->insn->modifiers[i];
-        unsigned values[3] = { 0 };
+        unsigned values[3] = {0};
         static const char letters[] = "mnk";
         const char *at = word;
         int found = 0;
@@ -130,21 +139,26 @@ static bool take_shape(struct emit *e, uint32_t *m, uint32_t *n, uint32_t *k)
     return false;
 }
 
-struct product { uint32_t m, n, k; const char *types[4]; bool saturates, is_opaque; };   /* types of d, a, b, c */
+struct product {
+    uint32_t m, n, k;
+    const char *types[4];
+    bool saturates, is_opaque;
+}; /* types of d, a, b, c */
 
 /* Registers of all four operands must be as many as the shape needs: so an unknown shape is refused, not misread. */
 static bool fits(const struct product *p, const struct ptx_operand *operand, uint32_t which)
 {
-    uint32_t elements[] = { p->m * p->n, p->m * p->k, p->k * p->n, p->m * p->n };
+    uint32_t elements[] = {p->m * p->n, p->m * p->k, p->k * p->n, p->m * p->n};
     uint32_t bits = element_bits(p->types[which]), per = bits >= 32 ? 1 : 32 / bits;
     uint32_t held = list_count(operand) * per * 32;
-    return elements[which] <= 1024 && (held == elements[which] || (p->is_opaque && held >= elements[which] && held % elements[which] == 0));
+    return elements[which] <= 1024 &&
+           (held == elements[which] || (p->is_opaque && held >= elements[which] && held % elements[which] == 0));
 }
 
 static void read_product(struct emit *e, struct sync *s, struct product *p)
 {
-    static const char *const roles[] = { "PTX_ROLE_C", "PTX_ROLE_A", "PTX_ROLE_B", "PTX_ROLE_C" };
-    uint32_t rows[] = { p->m, p->m, p->k, p->m }, columns[] = { p->n, p->k, p->n, p->n };
+    static const char *const roles[] = {"PTX_ROLE_C", "PTX_ROLE_A", "PTX_ROLE_B", "PTX_ROLE_C"};
+    uint32_t rows[] = {p->m, p->m, p->k, p->m}, columns[] = {p->n, p->k, p->n, p->n};
     const char *tiles[4];
     s->mask = &whole_warp;
     for (uint32_t i = 0; i < 4; i++) {
@@ -153,22 +167,24 @@ static void read_product(struct emit *e, struct sync *s, struct product *p)
             emit_refuse(e, "this shape or type");
         if (e->failed)
             return;
-        tiles[i] = tile_text(e, (struct tile){ element_name(p->types[i]), p->is_opaque ? "PTX_ROLE_OPAQUE" : roles[i], list_count(operand),
-                                               rows[i], columns[i] });
+        tiles[i] = tile_text(e, (struct tile){element_name(p->types[i]), p->is_opaque ? "PTX_ROLE_OPAQUE" : roles[i],
+                                              list_count(operand), rows[i], columns[i]});
         if (i)
             add_registers(e, s, operand, element_bits(p->types[i]) == 64);
     }
-    s->run = emit_format(e, "uint32_t d_[16][32]; ptx_matrix_product(B, first, %s, %s, %s, %s, %d, d_);%s", tiles[1], tiles[2], tiles[3],
-                         tiles[0], p->saturates, put_results(e, list_at(e, 0), element_bits(p->types[0]) == 64));
+    s->run = emit_format(e, "uint32_t d_[16][32]; ptx_matrix_product(B, first, %s, %s, %s, %s, %d, d_);%s", tiles[1],
+                         tiles[2], tiles[3], tiles[0], p->saturates,
+                         put_results(e, list_at(e, 0), element_bits(p->types[0]) == 64));
 }
 
 /* mma.sync.aligned.mMnNkK.row.col.D.A.B.C */
 void read_matrix_product(struct emit *e, struct sync *s)
 {
-    struct product p = { 0 };
+    struct product p = {0};
     emit_take(e, "sync");
     emit_take(e, "aligned");
-    if (!take_shape(e, &p.m, &p.n, &p.k) || !emit_take(e, "row") || !emit_take(e, "col") || !emit_expect_operands(e, 4, 4)) {
+    if (!take_shape(e, &p.m, &p.n, &p.k) || !emit_take(e, "row") || !emit_take(e, "col") ||
+        !emit_expect_operands(e, 4, 4)) {
         emit_refuse(e, "this form");
         return;
     }
@@ -184,7 +200,7 @@ void read_matrix_product(struct emit *e, struct sync *s)
 
 static void read_wmma_product(struct emit *e, struct sync *s)
 {
-    struct product p = { .is_opaque = true };
+    struct product p = {.is_opaque = true};
     emit_take(e, "rn");
     bool has_layouts = (emit_take(e, "row") || emit_take(e, "col")) && (emit_take(e, "row") || emit_take(e, "col"));
     if (!take_shape(e, &p.m, &p.n, &p.k) || !has_layouts || !emit_expect_operands(e, 4, 4)) {
@@ -195,7 +211,7 @@ static void read_wmma_product(struct emit *e, struct sync *s)
     const char *types[4];
     for (int i = 0; i < 4; i++)
         types[i] = take_element(e);
-    bool is_short = types[1] && !types[2];   /* .D.C of f16 products */
+    bool is_short = types[1] && !types[2]; /* .D.C of f16 products */
     p.types[0] = types[0];
     p.types[1] = is_short ? "f16" : types[1];
     p.types[2] = is_short ? "f16" : types[2];
@@ -206,7 +222,8 @@ static void read_wmma_product(struct emit *e, struct sync *s)
         read_product(e, s, &p);
 }
 
-/* wmma.load.a.sync.aligned.row.mMnNkK{.space}.TYPE {registers}, [address]{, stride}, and .store.d with the first two swapped */
+/* wmma.load.a.sync.aligned.row.mMnNkK{.space}.TYPE {registers}, [address]{, stride}, and .store.d with the first two
+ * swapped */
 static void read_wmma_move(struct emit *e, struct sync *s, bool is_load)
 {
     uint32_t m, n, k;
@@ -217,25 +234,29 @@ static void read_wmma_move(struct emit *e, struct sync *s, bool is_load)
     bool by_column = emit_take(e, "col");
     enum ptx_space space = emit_take_space(e);
     const char *type = take_element(e);
-    if ((!by_column && !emit_take(e, "row")) || !take_shape(e, &m, &n, &k) || !type || !(is_a || is_b || is_c) || !emit_expect_operands(e, 2, 3)) {
+    if ((!by_column && !emit_take(e, "row")) || !take_shape(e, &m, &n, &k) || !type || !(is_a || is_b || is_c) ||
+        !emit_expect_operands(e, 2, 3)) {
         emit_refuse(e, "this form");
         return;
     }
     const struct ptx_operand *registers = list_at(e, is_load ? 0 : 1);
-    struct tile tile = { element_name(type), "PTX_ROLE_OPAQUE", list_count(registers), is_b ? k : m, is_a ? k : n };
-    uint32_t bits = element_bits(type), held = tile.registers * (bits >= 32 ? 1 : 32 / bits) * 32, elements = tile.rows * tile.columns;
+    struct tile tile = {element_name(type), "PTX_ROLE_OPAQUE", list_count(registers), is_b ? k : m, is_a ? k : n};
+    uint32_t bits = element_bits(type), held = tile.registers * (bits >= 32 ? 1 : 32 / bits) * 32,
+             elements = tile.rows * tile.columns;
     if (!elements || held % elements || tile.registers > 16) {
         emit_refuse(e, "this shape or type");
         return;
     }
     s->mask = &whole_warp;
     add_address(e, s, is_load ? 1 : 0, space);
-    add_word(e, s, e->insn->operand_count > 2 ? emit_in(e, 2, PTX_U32) : emit_format(e, "%u", by_column ? tile.rows : tile.columns));
+    add_word(e, s,
+             e->insn->operand_count > 2 ? emit_in(e, 2, PTX_U32)
+                                        : emit_format(e, "%u", by_column ? tile.rows : tile.columns));
     if (!is_load)
         add_registers(e, s, registers, bits == 64);
     if (is_load)
-        s->run = emit_format(e, "uint32_t d_[32][32]; ptx_matrix_read(B, first, %s, %d, d_);%s", tile_text(e, tile), by_column,
-                             put_results(e, registers, bits == 64));
+        s->run = emit_format(e, "uint32_t d_[32][32]; ptx_matrix_read(B, first, %s, %d, d_);%s", tile_text(e, tile),
+                             by_column, put_results(e, registers, bits == 64));
     else
         s->run = emit_format(e, "ptx_matrix_write(B, first, %s, %d);", tile_text(e, tile), by_column);
 }

@@ -3,15 +3,34 @@
 
 #include <string.h>
 
-static const char *const orders[] = { "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", NULL };
-static const char *const scopes[] = { "cta", "cluster", "gpu", "sys", NULL };
+static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", NULL};
+static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", NULL};
 
 /* Hints about caches change nothing here. */
 static void take_hints(struct emit *e)
 {
-    static const char *const hints[] = { "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::no_allocate", "L1::evict_last", "L1::evict_first",
-        "L1::evict_normal", "L1::evict_unchanged", "L2::64B", "L2::128B", "L2::256B", "L2::cache_hint", "L2::evict_last", "L2::evict_first",
-        "L2::evict_normal", "unified", NULL };
+    static const char *const hints[] = {"ca",
+                                        "cg",
+                                        "cs",
+                                        "lu",
+                                        "cv",
+                                        "wb",
+                                        "wt",
+                                        "nc",
+                                        "L1::no_allocate",
+                                        "L1::evict_last",
+                                        "L1::evict_first",
+                                        "L1::evict_normal",
+                                        "L1::evict_unchanged",
+                                        "L2::64B",
+                                        "L2::128B",
+                                        "L2::256B",
+                                        "L2::cache_hint",
+                                        "L2::evict_last",
+                                        "L2::evict_first",
+                                        "L2::evict_normal",
+                                        "unified",
+                                        NULL};
     while (emit_take_of(e, hints) >= 0)
         ;
 }
@@ -26,7 +45,13 @@ static bool take_order(struct emit *e, bool *acquires, bool *releases)
     return order > 0;
 }
 
-struct access { enum ptx_space space; enum ptx_type type; uint32_t count; bool is_strong, acquires, releases; const char *address; };
+struct access {
+    enum ptx_space space;
+    enum ptx_type type;
+    uint32_t count;
+    bool is_strong, acquires, releases;
+    const char *address;
+};
 
 static bool read_access(struct emit *e, struct access *a, uint32_t address_at)
 {
@@ -44,7 +69,8 @@ static bool read_access(struct emit *e, struct access *a, uint32_t address_at)
     return !e->failed;
 }
 
-static const struct ptx_operand *element(struct emit *e, const struct ptx_operand *operand, const struct access *a, uint32_t i)
+static const struct ptx_operand *element(struct emit *e, const struct ptx_operand *operand, const struct access *a,
+                                         uint32_t i)
 {
     if (a->count == 1 && operand->kind != PTX_OP_LIST)
         return operand;
@@ -55,7 +81,22 @@ static const struct ptx_operand *element(struct emit *e, const struct ptx_operan
     return &operand->elements[i];
 }
 
-/* ld.param of an entry reads what no store can change. */
+/* A misaligned access is noted, not stopped: the low bits of its address are gathered in u<bytes>, which is looked at
+ * behind the loop over threads (the context is lost then, whatever was written). All threads of an affine address whose
+ * step keeps the alignment have the low bits of the first. */
+static void note_alignment(struct emit *e, const struct access *a, uint32_t address_at)
+{
+    uint32_t bytes = ptx_type_bits(a->type) / 8 * a->count;
+    const struct ptx_operand *operand = &e->insn->operands[address_at], *base = operand->elements;
+    if (bytes < 2 || bytes > 16 || a->space == PTX_PARAM || base->kind != PTX_OP_REG)
+        return;
+    struct ptx_shape shape = e->shapes ? e->shapes[base->reg] : (struct ptx_shape){.kind = PTX_VARYING};
+    if (shape.kind == PTX_AFFINE && shape.step % (int64_t)bytes == 0)
+        emit_c(e, "u%u |= (uint32_t)h%u + (uint32_t)%lld;\n", bytes, base->reg, (long long)operand->offset);
+    else
+        emit_c(e, "u%u |= (uint32_t)(uint64_t)a_;\n", bytes);
+}
+
 static const char *load(struct emit *e, const struct access *a, const char *base, uint32_t i)
 {
     uint32_t bytes = ptx_type_bits(a->type) / 8;
@@ -70,6 +111,7 @@ void emit_ld(struct emit *e)
     if (a.is_strong && (a.space == PTX_GENERIC || a.space == PTX_GLOBAL))
         emit_c(e, "ptx_relax(B);\n");
     emit_c(e, "{ const uint8_t *const a_ = (const uint8_t *)%s;\n", a.address);
+    note_alignment(e, &a, 1);
     const struct ptx_operand *result = &e->insn->operands[0];
     /* All are read before any is written: the address may be in one of the results. a_ sees to that. */
     for (uint32_t i = 0; i < a.count; i++)
@@ -88,6 +130,7 @@ void emit_st(struct emit *e)
     if (a.releases)
         emit_c(e, "__atomic_thread_fence(__ATOMIC_RELEASE);\n");
     emit_c(e, "{ uint8_t *const a_ = (uint8_t *)%s;\n", a.address);
+    note_alignment(e, &a, 0);
     for (uint32_t i = 0; i < a.count; i++)
         emit_c(e, "STORE%s(%s, a_ + %u, %s);\n", a.is_strong ? "_VOLATILE" : "", ptx_type_c(a.type), i * bytes,
                emit_value(e, element(e, &e->insn->operands[1], &a, i), a.type));
@@ -97,13 +140,14 @@ void emit_st(struct emit *e)
 /* cp.async.ca.shared.global [to], [from], bytes{, valid}; the groups that are waited for are always complete. */
 void emit_cp(struct emit *e)
 {
-    static const char *const waits[] = { "commit_group", "wait_group", "wait_all", NULL };
+    static const char *const waits[] = {"commit_group", "wait_group", "wait_all", NULL};
     if (!emit_take(e, "async") || emit_take_of(e, waits) >= 0)
         return;
     take_hints(e);
     uint64_t bytes;
-    if ((!emit_take(e, "shared") && !emit_take(e, "shared::cta")) || !emit_take(e, "global") || !emit_expect_operands(e, 3, 5) ||
-        !emit_constant(&e->insn->operands[2], &bytes) || (bytes != 4 && bytes != 8 && bytes != 16)) {
+    if ((!emit_take(e, "shared") && !emit_take(e, "shared::cta")) || !emit_take(e, "global") ||
+        !emit_expect_operands(e, 3, 5) || !emit_constant(&e->insn->operands[2], &bytes) ||
+        (bytes != 4 && bytes != 8 && bytes != 16)) {
         emit_refuse(e, "this form");
         return;
     }
@@ -116,7 +160,7 @@ void emit_cp(struct emit *e)
 
 /* ---- atomics ---- */
 
-static const char *const operations[] = { "add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec", NULL };
+static const char *const operations[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec", NULL};
 
 /* The name of the prelude's function, or NULL. Floats travel as their bits. */
 static const char *atomic_name(struct emit *e, int operation, enum ptx_type type)
@@ -127,13 +171,20 @@ static const char *atomic_name(struct emit *e, int operation, enum ptx_type type
     const char *name = operations[operation];
     switch (operation) {
     case 0:
-        if (type == PTX_F16 || type == PTX_F16X2 || type == PTX_BF16 || type == PTX_BF16X2 || type == PTX_F32 || type == PTX_F64)
-            return emit_format(e, "add_%s", type == PTX_F16 ? "f16" : type == PTX_F16X2 ? "f16x2" : type == PTX_BF16 ? "bf16" :
-                               type == PTX_BF16X2 ? "bf16x2" : type == PTX_F32 ? "f32" : "f64");
+        if (type == PTX_F16 || type == PTX_F16X2 || type == PTX_BF16 || type == PTX_BF16X2 || type == PTX_F32 ||
+            type == PTX_F64)
+            return emit_format(e, "add_%s",
+                               type == PTX_F16      ? "f16"
+                               : type == PTX_F16X2  ? "f16x2"
+                               : type == PTX_BF16   ? "bf16"
+                               : type == PTX_BF16X2 ? "bf16x2"
+                               : type == PTX_F32    ? "f32"
+                                                    : "f64");
         return is_word && type >= PTX_U32 ? emit_format(e, "add_u%u", bits) : NULL;
     case 1:
     case 2:
-        return is_word && type >= PTX_U32 && !is_float ? emit_format(e, "%s_%c%u", name, is_signed ? 's' : 'u', bits) : NULL;
+        return is_word && type >= PTX_U32 && !is_float ? emit_format(e, "%s_%c%u", name, is_signed ? 's' : 'u', bits)
+                                                       : NULL;
     case 7:
         return is_word || bits == 16 ? emit_format(e, "cas_b%u", bits) : NULL;
     case 8:
@@ -147,9 +198,12 @@ static const char *atomic_name(struct emit *e, int operation, enum ptx_type type
 static enum ptx_type bits_type(enum ptx_type type)
 {
     switch (ptx_type_bits(type)) {
-    case 16: return PTX_B16;
-    case 32: return PTX_B32;
-    default: return PTX_B64;
+    case 16:
+        return PTX_B16;
+    case 32:
+        return PTX_B32;
+    default:
+        return PTX_B64;
     }
 }
 
@@ -199,7 +253,7 @@ void emit_red(struct emit *e)
 
 void emit_fence(struct emit *e)
 {
-    static const char *const kinds[] = { "sc", "acq_rel", "acquire", "release", "gl", NULL };
+    static const char *const kinds[] = {"sc", "acq_rel", "acquire", "release", "gl", NULL};
     emit_take_of(e, kinds);
     emit_take_of(e, scopes);
     emit_c(e, "__atomic_thread_fence(__ATOMIC_SEQ_CST);\n");

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct ptx_operand full_mask = { .kind = PTX_OP_INT, .bits = 0xffffffffu };
+static const struct ptx_operand full_mask = {.kind = PTX_OP_INT, .bits = 0xffffffffu};
 
 static void split_pair(const struct ptx_operand *operand, struct sync *s)
 {
@@ -33,13 +33,14 @@ static const char *each_result(struct emit *e, const struct ptx_operand *operand
         return "";
     const struct ptx_register *reg = &e->function->regs[operand->reg];
     const char *type = reg->type == PTX_PRED ? "uint8_t" : ptx_register_c(reg);
-    return emit_format(e, "{ %s *d_ = SLOT(%s, %u) + first; EACH_LANE { %s v_ = %s; d_[lane] = %s; } }", type, type, e->slots[operand->reg],
-                       reg->type == PTX_PRED ? "uint8_t" : "uint32_t", value, reg->is_float ? "ptx_f32(v_)" : "v_");
+    return emit_format(e, "{ %s *d_ = SLOT(%s, %u) + first; EACH_LANE { %s v_ = %s; d_[lane] = %s; } }", type, type,
+                       e->slots[operand->reg], reg->type == PTX_PRED ? "uint8_t" : "uint32_t", value,
+                       reg->is_float ? "ptx_f32(v_)" : "v_");
 }
 
 static void read_shfl(struct emit *e, struct sync *s)
 {
-    static const char *const modes[] = { "up", "down", "bfly", "idx", NULL };
+    static const char *const modes[] = {"up", "down", "bfly", "idx", NULL};
     emit_take(e, "sync");
     int mode = emit_take_of(e, modes);
     if (emit_take_type(e) != PTX_B32 || mode < 0 || !emit_expect_operands(e, 5, 5)) {
@@ -54,16 +55,19 @@ static void read_shfl(struct emit *e, struct sync *s)
     s->c = c_known ? NULL : emit_in(e, 3, PTX_B32);
     s->mask = operand_at(e, 4);
     const char *d = slot_of(e, s->result, "uint32_t");
-    s->run = emit_format(e, "uint32_t unused[32]; (void)unused; ptx_shfl(%d, (const uint32_t *)B->exchange_a + first, %s, %s, %uu, %uu, "
-                         "%s, %s, lanes);", mode, b_known ? "0" : "B->exchange_b + first", c_known ? "0" : "B->exchange_c + first",
-                         (uint32_t)b, (uint32_t)c, strcmp(d, "0") == 0 ? "unused" : emit_format(e, "(uint32_t *)%s", d),
-                         slot_of(e, s->predicate, "uint8_t"));
+    s->run = emit_format(
+        e,
+        "uint32_t unused[32]; (void)unused; ptx_shfl(%d, (const uint32_t *)B->exchange_a + first, %s, %s, %uu, %uu, "
+        "%s, %s, lanes);",
+        mode, b_known ? "0" : "B->exchange_b + first", c_known ? "0" : "B->exchange_c + first", (uint32_t)b,
+        (uint32_t)c, strcmp(d, "0") == 0 ? "unused" : emit_format(e, "(uint32_t *)%s", d),
+        slot_of(e, s->predicate, "uint8_t"));
 }
 
 static void read_vote(struct emit *e, struct sync *s)
 {
-    static const char *const modes[] = { "all", "any", "uni", "ballot", NULL };
-    static const char *const values[] = { "(b_ == lanes)", "(b_ != 0)", "(b_ == lanes || b_ == 0)", "b_" };
+    static const char *const modes[] = {"all", "any", "uni", "ballot", NULL};
+    static const char *const values[] = {"(b_ == lanes)", "(b_ != 0)", "(b_ == lanes || b_ == 0)", "b_"};
     emit_take(e, "sync");
     int mode = emit_take_of(e, modes);
     enum ptx_type type = emit_take_type(e);
@@ -103,7 +107,7 @@ static void read_match(struct emit *e, struct sync *s)
 
 static void read_redux(struct emit *e, struct sync *s)
 {
-    static const char *const operations[] = { "add", "min", "max", "and", "or", "xor", NULL };
+    static const char *const operations[] = {"add", "min", "max", "and", "or", "xor", NULL};
     emit_take(e, "sync");
     int operation = emit_take_of(e, operations);
     enum ptx_type type = emit_take_type(e);
@@ -115,8 +119,13 @@ static void read_redux(struct emit *e, struct sync *s)
     split_pair(operand_at(e, 0), s);
     s->a = emit_in(e, 1, type);
     s->mask = operand_at(e, 2);
-    s->run = emit_format(e, "uint32_t r_ = ptx_redux_%s_%s((const uint32_t *)B->exchange_a + first, lanes); (void)r_; %s",
-                         operations[operation], type == PTX_B32 ? "b32" : type == PTX_U32 ? "u32" : "s32", each_result(e, s->result, "r_"));
+    s->run =
+        emit_format(e, "uint32_t r_ = ptx_redux_%s_%s((const uint32_t *)B->exchange_a + first, lanes); (void)r_; %s",
+                    operations[operation],
+                    type == PTX_B32   ? "b32"
+                    : type == PTX_U32 ? "u32"
+                                      : "s32",
+                    each_result(e, s->result, "r_"));
 }
 
 static void read_activemask(struct emit *e, struct sync *s)
@@ -140,7 +149,7 @@ static void read_elect(struct emit *e, struct sync *s)
 /* bar{.cta}.sync a{, b}; .arrive a, b; .red.OP d, a{, b}, p; bar.warp.sync mask */
 static void read_barrier(struct emit *e, struct sync *s)
 {
-    static const char *const reductions[] = { "and", "or", "popc", NULL };
+    static const char *const reductions[] = {"and", "or", "popc", NULL};
     emit_take(e, "cta");
     emit_take(e, "aligned");
     if (emit_take(e, "warp")) {
@@ -175,12 +184,24 @@ static void read_barrier(struct emit *e, struct sync *s)
 
 static void read_sync(struct emit *e, struct sync *s)
 {
-    static const struct { const char *name; void (*read)(struct emit *, struct sync *); } readers[] = {
-        { "shfl", read_shfl }, { "vote", read_vote }, { "match", read_match }, { "redux", read_redux },
-        { "mma", read_matrix_product }, { "wmma", read_wmma }, { "ldmatrix", read_matrix_move }, { "stmatrix", read_matrix_move },
-        { "activemask", read_activemask }, { "elect", read_elect }, { "bar", read_barrier }, { "barrier", read_barrier },
+    static const struct {
+        const char *name;
+        void (*read)(struct emit *, struct sync *);
+    } readers[] = {
+        {"shfl", read_shfl},
+        {"vote", read_vote},
+        {"match", read_match},
+        {"redux", read_redux},
+        {"mma", read_matrix_product},
+        {"wmma", read_wmma},
+        {"ldmatrix", read_matrix_move},
+        {"stmatrix", read_matrix_move},
+        {"activemask", read_activemask},
+        {"elect", read_elect},
+        {"bar", read_barrier},
+        {"barrier", read_barrier},
     };
-    *s = (struct sync){ .kind = PTX_SYNC_WARP };
+    *s = (struct sync){.kind = PTX_SYNC_WARP};
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (strcmp(e->insn->opcode, readers[i].name) == 0)
             readers[i].read(e, s);
@@ -230,7 +251,8 @@ void emit_suspend(struct emit *e)
 static void emit_sync_row(struct emit *e, uint32_t number, const struct sync *s)
 {
     uint64_t mask = 0, barrier = 0, count = 0;
-    bool mask_known = !s->mask || emit_constant(s->mask, &mask), barrier_known = !s->barrier || emit_constant(s->barrier, &barrier);
+    bool mask_known = !s->mask || emit_constant(s->mask, &mask),
+         barrier_known = !s->barrier || emit_constant(s->barrier, &barrier);
     bool count_known = !s->count || emit_constant(s->count, &count);
     uint32_t slot = s->reduction && s->result->kind == PTX_OP_REG ? e->slots[s->result->reg] : UINT32_MAX;
     emit_c(e, "{ %d, %u, ", s->kind, e->insn->line);
@@ -238,8 +260,8 @@ static void emit_sync_row(struct emit *e, uint32_t number, const struct sync *s)
         emit_c(e, "k%u_s%u, ", e->entry->number, number);
     else
         emit_c(e, "0, ");
-    emit_c(e, "0x%xu, %u, %u, %d, %d, %d, %d, %uu },\n", (uint32_t)mask, (uint32_t)barrier, (uint32_t)count, mask_known, barrier_known,
-           count_known, s->reduction, slot);
+    emit_c(e, "0x%xu, %u, %u, %d, %d, %d, %d, %uu },\n", (uint32_t)mask, (uint32_t)barrier, (uint32_t)count, mask_known,
+           barrier_known, count_known, s->reduction, slot);
 }
 
 void emit_syncs(struct emit *e)
@@ -252,7 +274,9 @@ void emit_syncs(struct emit *e)
         read_sync(e, &syncs[i]);
         e->exchange_words = syncs[i].word_count > e->exchange_words ? syncs[i].word_count : e->exchange_words;
         if (syncs[i].run)
-            emit_c(e, "static void k%u_s%u(struct ptx_block *B, uint32_t first, uint32_t lanes)\n{ (void)B; (void)first; (void)lanes; %s }\n",
+            emit_c(e,
+                   "static void k%u_s%u(struct ptx_block *B, uint32_t first, uint32_t lanes)\n{ (void)B; (void)first; "
+                   "(void)lanes; %s }\n",
                    e->entry->number, i, syncs[i].run);
     }
     emit_c(e, "static const struct ptx_sync k%u_syncs[] = {\n", e->entry->number);

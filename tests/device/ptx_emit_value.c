@@ -92,9 +92,12 @@ enum ptx_type emit_take_type(struct emit *e)
 
 enum ptx_space emit_take_space(struct emit *e)
 {
-    static const struct { const char *name; enum ptx_space space; } spaces[] = {
-        { "global", PTX_GLOBAL }, { "const", PTX_CONST }, { "shared", PTX_SHARED }, { "local", PTX_LOCAL }, { "param", PTX_PARAM },
-        { "shared::cta", PTX_SHARED }, { "param::entry", PTX_PARAM }, { "param::func", PTX_PARAM },
+    static const struct {
+        const char *name;
+        enum ptx_space space;
+    } spaces[] = {
+        {"global", PTX_GLOBAL}, {"const", PTX_CONST},        {"shared", PTX_SHARED},      {"local", PTX_LOCAL},
+        {"param", PTX_PARAM},   {"shared::cta", PTX_SHARED}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
     };
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         if (emit_take(e, spaces[i].name))
@@ -122,11 +125,16 @@ const char *ptx_register_c(const struct ptx_register *reg)
     if (reg->is_float)
         return ptx_type_bits(reg->type) == 32 ? "float" : "double";
     switch (ptx_type_bits(reg->type)) {
-    case 1: return "_Bool";
-    case 8: return "uint8_t";
-    case 16: return "uint16_t";
-    case 32: return "uint32_t";
-    default: return "uint64_t";
+    case 1:
+        return "_Bool";
+    case 8:
+        return "uint8_t";
+    case 16:
+        return "uint16_t";
+    case 32:
+        return "uint32_t";
+    default:
+        return "uint64_t";
     }
 }
 
@@ -221,7 +229,8 @@ const char *emit_value(struct emit *e, const struct ptx_operand *operand, enum p
     case PTX_OP_VARIABLE:
         return emit_format(e, "(%s)%s", ptx_type_c(type), emit_variable(e, operand->variable, operand->offset, false));
     case PTX_OP_FUNCTION:
-        return emit_format(e, "(%s)0x%llxull", ptx_type_c(type), (unsigned long long)ptx_function_address(operand->function));
+        return emit_format(e, "(%s)0x%llxull", ptx_type_c(type),
+                           (unsigned long long)ptx_function_address(operand->function));
     default:
         emit_refuse(e, "an operand of this form");
         return "0";
@@ -260,7 +269,8 @@ void emit_set(struct emit *e, const struct ptx_operand *operand, enum ptx_type t
     else if (ptx_type_is_float(type))
         emit_c(e, "r%u = %s(%s);\n", operand->reg, want == 32 ? "ptx_u32" : "ptx_u64", expression);
     else if (reg->is_float)
-        emit_c(e, "r%u = %s((%s)(%s));\n", operand->reg, have == 32 ? "ptx_f32" : "ptx_f64", ptx_type_c(type), expression);
+        emit_c(e, "r%u = %s((%s)(%s));\n", operand->reg, have == 32 ? "ptx_f32" : "ptx_f64", ptx_type_c(type),
+               expression);
     else
         emit_c(e, "r%u = (%s)(%s)(%s);\n", operand->reg, ptx_register_c(reg), ptx_type_c(type), expression);
 }
@@ -303,9 +313,10 @@ const char *emit_address(struct emit *e, const struct ptx_operand *operand, enum
     } else if (base->kind == PTX_OP_REG) {
         /* A 32-bit address plus its offset is taken to stay below 2^32: one that does not is outside every window. */
         bool is_wide = ptx_type_bits(e->function->regs[base->reg].type) == 64;
-        const char *start = is_wide ? register_value(e, base, PTX_U64) :
-                            e->shapes && e->shapes[base->reg].kind == PTX_AFFINE ? emit_format(e, "w%u", base->reg) :
-                            emit_format(e, "(uint64_t)%s", register_value(e, base, PTX_U32));
+        const char *start = is_wide ? register_value(e, base, PTX_U64)
+                            : e->shapes && e->shapes[base->reg].kind == PTX_AFFINE
+                                ? emit_format(e, "w%u", base->reg)
+                                : emit_format(e, "(uint64_t)%s", register_value(e, base, PTX_U32));
         value = emit_format(e, offset ? "(%s + (uint64_t)%lldll)" : "%s", start, offset);
     } else {
         emit_refuse(e, "an address of this form");
@@ -316,25 +327,59 @@ const char *emit_address(struct emit *e, const struct ptx_operand *operand, enum
 
 /* ---- special registers ---- */
 
-static const struct { const char *name, *c; } specials[] = {
-    { "%tid.x", "x" }, { "%tid.y", "y" }, { "%tid.z", "z" },
-    { "%ntid.x", "B->ntid[0]" }, { "%ntid.y", "B->ntid[1]" }, { "%ntid.z", "B->ntid[2]" },
-    { "%ctaid.x", "B->ctaid[0]" }, { "%ctaid.y", "B->ctaid[1]" }, { "%ctaid.z", "B->ctaid[2]" },
-    { "%nctaid.x", "B->nctaid[0]" }, { "%nctaid.y", "B->nctaid[1]" }, { "%nctaid.z", "B->nctaid[2]" },
-    { "%laneid", "(t & 31)" }, { "%warpid", "(t >> 5)" }, { "%nwarpid", "(B->stride >> 5)" },
-    { "%smid", "B->smid" }, { "%nsmid", "B->nsmid" }, { "%gridid", "B->gridid" },
-    { "%lanemask_eq", "(1u << (t & 31))" }, { "%lanemask_lt", "((1u << (t & 31)) - 1)" },
-    { "%lanemask_le", "((2u << (t & 31)) - 1)" }, { "%lanemask_gt", "(~((2u << (t & 31)) - 1))" },
-    { "%lanemask_ge", "(~((1u << (t & 31)) - 1))" },
-    { "%clock", "B->clock()" }, { "%clock64", "B->clock()" }, { "%clock_hi", "(B->clock() >> 32)" },
-    { "%globaltimer", "B->clock()" }, { "%globaltimer_lo", "(uint32_t)B->clock()" }, { "%globaltimer_hi", "(B->clock() >> 32)" },
-    { "%dynamic_smem_size", "B->dynamic_shared" }, { "%total_smem_size", "B->total_shared" }, { "%aggr_smem_size", "B->total_shared" },
-    { "WARP_SZ", "32" }, { "%envreg1", "(B->grid_barrier >> 32)" }, { "%envreg2", "B->grid_barrier" },
-    { "%is_explicit_cluster", "0" }, { "%cluster_ctarank", "0" }, { "%cluster_nctarank", "1" },
-    { "%cluster_ctaid.x", "0" }, { "%cluster_ctaid.y", "0" }, { "%cluster_ctaid.z", "0" },
-    { "%cluster_nctaid.x", "1" }, { "%cluster_nctaid.y", "1" }, { "%cluster_nctaid.z", "1" },
-    { "%clusterid.x", "B->ctaid[0]" }, { "%clusterid.y", "B->ctaid[1]" }, { "%clusterid.z", "B->ctaid[2]" },
-    { "%nclusterid.x", "B->nctaid[0]" }, { "%nclusterid.y", "B->nctaid[1]" }, { "%nclusterid.z", "B->nctaid[2]" },
+static const struct {
+    const char *name, *c;
+} specials[] = {
+    {"%tid.x", "x"},
+    {"%tid.y", "y"},
+    {"%tid.z", "z"},
+    {"%ntid.x", "B->ntid[0]"},
+    {"%ntid.y", "B->ntid[1]"},
+    {"%ntid.z", "B->ntid[2]"},
+    {"%ctaid.x", "B->ctaid[0]"},
+    {"%ctaid.y", "B->ctaid[1]"},
+    {"%ctaid.z", "B->ctaid[2]"},
+    {"%nctaid.x", "B->nctaid[0]"},
+    {"%nctaid.y", "B->nctaid[1]"},
+    {"%nctaid.z", "B->nctaid[2]"},
+    {"%laneid", "(t & 31)"},
+    {"%warpid", "(t >> 5)"},
+    {"%nwarpid", "(B->stride >> 5)"},
+    {"%smid", "B->smid"},
+    {"%nsmid", "B->nsmid"},
+    {"%gridid", "B->gridid"},
+    {"%lanemask_eq", "(1u << (t & 31))"},
+    {"%lanemask_lt", "((1u << (t & 31)) - 1)"},
+    {"%lanemask_le", "((2u << (t & 31)) - 1)"},
+    {"%lanemask_gt", "(~((2u << (t & 31)) - 1))"},
+    {"%lanemask_ge", "(~((1u << (t & 31)) - 1))"},
+    {"%clock", "B->clock()"},
+    {"%clock64", "B->clock()"},
+    {"%clock_hi", "(B->clock() >> 32)"},
+    {"%globaltimer", "B->clock()"},
+    {"%globaltimer_lo", "(uint32_t)B->clock()"},
+    {"%globaltimer_hi", "(B->clock() >> 32)"},
+    {"%dynamic_smem_size", "B->dynamic_shared"},
+    {"%total_smem_size", "B->total_shared"},
+    {"%aggr_smem_size", "B->total_shared"},
+    {"WARP_SZ", "32"},
+    {"%envreg1", "(B->grid_barrier >> 32)"},
+    {"%envreg2", "B->grid_barrier"},
+    {"%is_explicit_cluster", "0"},
+    {"%cluster_ctarank", "0"},
+    {"%cluster_nctarank", "1"},
+    {"%cluster_ctaid.x", "0"},
+    {"%cluster_ctaid.y", "0"},
+    {"%cluster_ctaid.z", "0"},
+    {"%cluster_nctaid.x", "1"},
+    {"%cluster_nctaid.y", "1"},
+    {"%cluster_nctaid.z", "1"},
+    {"%clusterid.x", "B->ctaid[0]"},
+    {"%clusterid.y", "B->ctaid[1]"},
+    {"%clusterid.z", "B->ctaid[2]"},
+    {"%nclusterid.x", "B->nctaid[0]"},
+    {"%nclusterid.y", "B->nctaid[1]"},
+    {"%nclusterid.z", "B->nctaid[2]"},
 };
 
 const char *emit_special(struct emit *e, const char *name)

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static void visit_operand(const struct ptx_operand *operand, void (*visit)(void *, uint32_t, bool), void *context, bool written)
+static void visit_operand(const struct ptx_operand *operand, void (*visit)(void *, uint32_t, bool), void *context,
+                          bool written)
 {
     switch (operand->kind) {
     case PTX_OP_REG:
@@ -22,7 +23,8 @@ static void visit_operand(const struct ptx_operand *operand, void (*visit)(void 
     }
 }
 
-void ptx_visit_registers(const struct ptx_insn *insn, void (*visit)(void *context, uint32_t reg, bool written), void *context)
+void ptx_visit_registers(const struct ptx_insn *insn, void (*visit)(void *context, uint32_t reg, bool written),
+                         void *context)
 {
     if (insn->guard != PTX_NO_REG)
         visit(context, insn->guard, false);
@@ -73,7 +75,10 @@ static void find_blocks(struct ptx_arena *arena, struct ptx_flow *flow)
     }
 }
 
-struct successor_list { struct ptx_flow *flow; struct ptx_block_of_code *block; };
+struct successor_list {
+    struct ptx_flow *flow;
+    struct ptx_block_of_code *block;
+};
 
 static void count_target(void *context, uint32_t label)
 {
@@ -96,14 +101,15 @@ static void link_block(struct ptx_arena *arena, struct ptx_flow *flow, uint32_t 
     visit_targets(last, count_target, &targets);
     block->successors = arena_take(arena, targets * sizeof *block->successors);
     block->resume = block->sync = UINT32_MAX;
-    bool goes_on = index + 1 < flow->block_count && (last->guard != PTX_NO_REG || (last->op->flow == PTX_FLOW_NEXT && !is_sync));
+    bool goes_on =
+        index + 1 < flow->block_count && (last->guard != PTX_NO_REG || (last->op->flow == PTX_FLOW_NEXT && !is_sync));
     if (goes_on)
         block->successors[block->successor_count++] = index + 1;
     if (is_sync) {
         block->resume = index + 1;
         block->sync = flow->sync_count++;
     }
-    struct successor_list list = { flow, block };
+    struct successor_list list = {flow, block};
     visit_targets(last, add_target, &list);
 }
 

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-struct definitions { uint32_t *count; };
+struct definitions {
+    uint32_t *count;
+};
 
 static void count_writes(void *context, uint32_t reg, bool written)
 {
@@ -31,7 +33,8 @@ static void replace(struct ptx_operand *operand, struct ptx_operand *const *cons
 }
 
 /* The constant as the register holds it: of its width, good for integer and float readers alike. */
-static struct ptx_operand *held_constant(struct ptx_arena *arena, const struct ptx_insn *insn, const struct ptx_register *reg)
+static struct ptx_operand *held_constant(struct ptx_arena *arena, const struct ptx_insn *insn,
+                                         const struct ptx_register *reg)
 {
     struct ptx_operand *held = arena_take(arena, sizeof *held);
     *held = insn->operands[1];
@@ -55,7 +58,7 @@ void ptx_fold_constants(struct ptx_arena *arena, struct ptx_function *f)
     if (f->is_folded)
         return;
     f->is_folded = true;
-    struct definitions d = { arena_take(arena, (f->reg_count + 1) * sizeof *d.count) };
+    struct definitions d = {arena_take(arena, (f->reg_count + 1) * sizeof *d.count)};
     struct ptx_operand **constants = arena_take(arena, (f->reg_count + 1) * sizeof(struct ptx_operand *));
     for (uint32_t i = 0; i < f->insn_count; i++)
         ptx_visit_registers(&f->insns[i], count_writes, &d);

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #define HEAP_BYTES ((uint64_t)8 << 20)
-#define MARK 0x70747868656170u
+#define MARK       0x70747868656170u
 
-struct head { uint64_t mark, bytes; };
+struct head {
+    uint64_t mark, bytes;
+};
 
 static atomic_uint_fast64_t taken;
 
@@ -24,7 +26,7 @@ void *ptx_heap_take(uint64_t bytes)
         atomic_fetch_sub(&taken, total);
         return NULL;
     }
-    *head = (struct head){ MARK, total };
+    *head = (struct head){MARK, total};
     return head + 1;
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define INSTRUCTIONS_MOST (1u << 18)
-#define ROUNDS_MOST 64
+#define ROUNDS_MOST       64
 
 /* ---- which functions wait ---- */
 
@@ -13,7 +13,9 @@ static struct ptx_function *called(const struct ptx_insn *insn)
         return NULL;
     for (uint32_t i = 0; i < insn->operand_count; i++)
         if (insn->operands[i].kind == PTX_OP_FUNCTION)
-            return insn->operands[i].function->has_body ? insn->operands[i].function : NULL;
+            return insn->operands[i].function->has_body && !insn->operands[i].function->is_entry
+                       ? insn->operands[i].function
+                       : NULL;
     return NULL;
 }
 
@@ -42,8 +44,8 @@ static bool *find_waiting(struct ptx_module *module)
 struct renaming {
     struct ptx_module *module;
     uint32_t first_register;
-    const uint32_t *labels;               /* old instruction -> new one */
-    struct ptx_variable **from, **to;     /* variables */
+    const uint32_t *labels;           /* old instruction -> new one */
+    struct ptx_variable **from, **to; /* variables */
     uint32_t variable_count;
 };
 
@@ -81,12 +83,18 @@ static struct ptx_insn renamed(const struct renaming *r, const struct ptx_insn *
     return copy;
 }
 
-static struct ptx_insn jump(struct ptx_module *module, const struct ptx_insn *at, uint32_t target, uint32_t guard, bool negated)
+static struct ptx_insn jump(struct ptx_module *module, const struct ptx_insn *at, uint32_t target, uint32_t guard,
+                            bool negated)
 {
     struct ptx_operand *label = arena_take(&module->arena, sizeof *label);
-    *label = (struct ptx_operand){ .kind = PTX_OP_LABEL, .name = "", .label = target };
-    return (struct ptx_insn){ .line = at->line, .guard = guard, .guard_is_negated = negated, .op = ptx_op_named("bra"), .opcode = "bra",
-                              .operand_count = 1, .operands = label };
+    *label = (struct ptx_operand){.kind = PTX_OP_LABEL, .name = "", .label = target};
+    return (struct ptx_insn){.line = at->line,
+                             .guard = guard,
+                             .guard_is_negated = negated,
+                             .op = ptx_op_named("bra"),
+                             .opcode = "bra",
+                             .operand_count = 1,
+                             .operands = label};
 }
 
 /* ---- one call ---- */
@@ -132,7 +140,8 @@ static void copy_locals(struct renaming *r, struct ptx_function *entry, const st
     }
 }
 
-static void pair_variables(struct renaming *r, struct ptx_function *entry, const struct ptx_function *callee, const struct ptx_insn *call)
+static void pair_variables(struct renaming *r, struct ptx_function *entry, const struct ptx_function *callee,
+                           const struct ptx_insn *call)
 {
     uint32_t count = callee->param_count + callee->return_count + 1;
     for (struct ptx_variable *v = callee->locals; v; v = v->next)
@@ -149,11 +158,11 @@ static void pair_variables(struct renaming *r, struct ptx_function *entry, const
 }
 
 /* Writes the callee's body at `at` of the new list; `behind` is what follows it. */
-static void put_body(struct ptx_module *module, struct ptx_function *entry, const struct ptx_insn *call, struct ptx_insn *insns, uint32_t at,
-                     uint32_t behind)
+static void put_body(struct ptx_module *module, struct ptx_function *entry, const struct ptx_insn *call,
+                     struct ptx_insn *insns, uint32_t at, uint32_t behind)
 {
     const struct ptx_function *callee = called(call);
-    struct renaming r = { .module = module, .first_register = add_registers(module, entry, callee) };
+    struct renaming r = {.module = module, .first_register = add_registers(module, entry, callee)};
     pair_variables(&r, entry, callee, call);
     if (call->guard != PTX_NO_REG)
         insns[at++] = jump(module, call, behind, call->guard, !call->guard_is_negated);
@@ -192,7 +201,7 @@ static bool inline_round(struct ptx_module *module, struct ptx_function *entry, 
         return any;
     starts[old_count] = count;
     struct ptx_insn *insns = arena_take(&module->arena, (count + 1) * sizeof *insns);
-    struct renaming same = { .module = module, .labels = starts };
+    struct renaming same = {.module = module, .labels = starts};
     const struct ptx_insn *old = entry->insns;
     for (uint32_t i = 0; i < old_count; i++) {
         if (is_inlined(&old[i], waits))

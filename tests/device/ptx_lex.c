@@ -6,7 +6,7 @@
 void ptx_lex_start(struct ptx_lexer *lexer, const char *text, size_t bytes)
 {
     const char *nul = memchr(text, 0, bytes);
-    *lexer = (struct ptx_lexer){ .at = text, .end = nul ? nul : text + bytes, .line = 1 };
+    *lexer = (struct ptx_lexer){.at = text, .end = nul ? nul : text + bytes, .line = 1};
 }
 
 static bool is_name_start(char c)
@@ -166,7 +166,7 @@ static void read_dot(struct ptx_lexer *lexer, struct ptx_token *token)
 struct ptx_token ptx_lex_next(struct ptx_lexer *lexer)
 {
     skip_blanks(lexer);
-    struct ptx_token token = { .kind = PTX_TOKEN_END, .text = lexer->at, .line = lexer->line };
+    struct ptx_token token = {.kind = PTX_TOKEN_END, .text = lexer->at, .line = lexer->line};
     if (lexer->at >= lexer->end)
         return token;
     char c = *lexer->at;

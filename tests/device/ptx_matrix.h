@@ -1,17 +1,32 @@
-/* Matrix operations of a warp, for emitted C that uses them; behind ptx_prelude.h. A tile is spread over the registers of
- * 32 lanes; word j of lane l is WORDS(j)[l]. All element types are exact in double. */
+/* Matrix operations of a warp, for emitted C that uses them; behind ptx_prelude.h. A tile is spread over the registers
+ * of 32 lanes; word j of lane l is WORDS(j)[l]. All element types are exact in double. */
 #pragma once
 
-enum ptx_element { PTX_F16_, PTX_BF16_, PTX_TF32_, PTX_F32_, PTX_F64_, PTX_S8_, PTX_U8_, PTX_S32_, PTX_E4M3_, PTX_E5M2_ };
+enum ptx_element {
+    PTX_F16_,
+    PTX_BF16_,
+    PTX_TF32_,
+    PTX_F32_,
+    PTX_F64_,
+    PTX_S8_,
+    PTX_U8_,
+    PTX_S32_,
+    PTX_E4M3_,
+    PTX_E5M2_
+};
 enum ptx_role { PTX_ROLE_A, PTX_ROLE_B, PTX_ROLE_C, PTX_ROLE_OPAQUE };
 
-struct ptx_tile { enum ptx_element type; enum ptx_role role; uint32_t registers, rows, columns; };
+struct ptx_tile {
+    enum ptx_element type;
+    enum ptx_role role;
+    uint32_t registers, rows, columns;
+};
 
-#define WORDS(j) (B->exchange_words + (uint64_t)(j) * B->stride + first)
+#define WORDS(j) (B->exchange_words + (uint64_t)(j)*B->stride + first)
 
 SLOW uint32_t ptx_element_bits(enum ptx_element type)
 {
-    static const uint32_t bits[] = { 16, 16, 32, 32, 64, 8, 8, 32, 8, 8 };
+    static const uint32_t bits[] = {16, 16, 32, 32, 64, 8, 8, 32, 8, 8};
     return bits[type];
 }
 
@@ -29,16 +44,26 @@ SLOW double ptx_small_value(uint32_t b, int mantissa, int bias)
 SLOW double ptx_decode(enum ptx_element type, uint64_t bits)
 {
     switch (type) {
-    case PTX_F16_: return (double)ptx_half_value((uint16_t)bits);
-    case PTX_BF16_: return (double)ptx_bf16_value((uint16_t)bits);
-    case PTX_TF32_: return (double)ptx_f32((uint32_t)bits & 0xffffe000u);
-    case PTX_F32_: return (double)ptx_f32((uint32_t)bits);
-    case PTX_F64_: return ptx_f64(bits);
-    case PTX_S8_: return (double)(int8_t)bits;
-    case PTX_U8_: return (double)(uint8_t)bits;
-    case PTX_S32_: return (double)(int32_t)bits;
-    case PTX_E4M3_: return ptx_small_value((uint32_t)bits, 3, 7);
-    default: return ptx_small_value((uint32_t)bits, 2, 15);
+    case PTX_F16_:
+        return (double)ptx_half_value((uint16_t)bits);
+    case PTX_BF16_:
+        return (double)ptx_bf16_value((uint16_t)bits);
+    case PTX_TF32_:
+        return (double)ptx_f32((uint32_t)bits & 0xffffe000u);
+    case PTX_F32_:
+        return (double)ptx_f32((uint32_t)bits);
+    case PTX_F64_:
+        return ptx_f64(bits);
+    case PTX_S8_:
+        return (double)(int8_t)bits;
+    case PTX_U8_:
+        return (double)(uint8_t)bits;
+    case PTX_S32_:
+        return (double)(int32_t)bits;
+    case PTX_E4M3_:
+        return ptx_small_value((uint32_t)bits, 3, 7);
+    default:
+        return ptx_small_value((uint32_t)bits, 2, 15);
     }
 }
 
@@ -46,14 +71,18 @@ SLOW double ptx_decode(enum ptx_element type, uint64_t bits)
 SLOW uint64_t ptx_encode(enum ptx_element type, double value, _Bool saturates)
 {
     switch (type) {
-    case PTX_F16_: return ptx_half_f64(value);
-    case PTX_BF16_: return ptx_bf16_f64(value);
-    case PTX_F64_: return ptx_u64(value);
+    case PTX_F16_:
+        return ptx_half_f64(value);
+    case PTX_BF16_:
+        return ptx_bf16_f64(value);
+    case PTX_F64_:
+        return ptx_u64(value);
     case PTX_S32_:
         if (saturates)
             value = value > 2147483647.0 ? 2147483647.0 : value < -2147483648.0 ? -2147483648.0 : value;
         return (uint32_t)(int64_t)value;
-    default: return ptx_u32((float)value);
+    default:
+        return ptx_u32((float)value);
     }
 }
 
@@ -75,7 +104,7 @@ SLOW uint32_t ptx_place_of(const struct ptx_tile *tile, uint32_t lane, uint32_t 
         row = group + index / 2 * 8;
         column = in_group * 2 + index % 2;
         break;
-    default:   /* ours to choose: in order, again from the start where lanes have more than the tile */
+    default: /* ours to choose: in order, again from the start where lanes have more than the tile */
         return (lane * tile->registers * per + index) % (tile->rows * tile->columns);
     }
     return row * tile->columns + column;
@@ -86,8 +115,9 @@ SLOW void ptx_gather(struct ptx_block *B, uint32_t first, uint32_t word, const s
     uint32_t bits = ptx_element_bits(tile->type), per = bits >= 32 ? 1 : 32 / bits;
     for (uint32_t lane = 0; lane < 32; lane++) {
         for (uint32_t i = 0; i < tile->registers * per; i++) {
-            uint64_t value = bits == 64 ? (uint64_t)WORDS(word + 2 * i + 1)[lane] << 32 | WORDS(word + 2 * i)[lane] :
-                             WORDS(word + i / per)[lane] >> (i % per * bits) & (bits == 32 ? ~0u : (1u << bits) - 1);
+            uint64_t value =
+                bits == 64 ? (uint64_t)WORDS(word + 2 * i + 1)[lane] << 32 | WORDS(word + 2 * i)[lane]
+                           : WORDS(word + i / per)[lane] >> (i % per * bits) & (bits == 32 ? ~0u : (1u << bits) - 1);
             out[ptx_place_of(tile, lane, i)] = ptx_decode(tile->type, value);
         }
     }
@@ -118,8 +148,8 @@ SLOW uint32_t ptx_tile_words(const struct ptx_tile *tile)
 }
 
 /* D = A B + C. Products and sums in double, rounded once to D's type: within the accuracy that the manual asks for. */
-SLOW void ptx_matrix_product(struct ptx_block *B, uint32_t first, struct ptx_tile a, struct ptx_tile b, struct ptx_tile c, struct ptx_tile d,
-                             _Bool saturates, uint32_t (*out)[32])
+SLOW void ptx_matrix_product(struct ptx_block *B, uint32_t first, struct ptx_tile a, struct ptx_tile b,
+                             struct ptx_tile c, struct ptx_tile d, _Bool saturates, uint32_t (*out)[32])
 {
     double left[32 * 32], right[32 * 32], sum[32 * 32];
     ptx_gather(B, first, 0, &a, left);
@@ -128,7 +158,8 @@ SLOW void ptx_matrix_product(struct ptx_block *B, uint32_t first, struct ptx_til
     for (uint32_t i = 0; i < a.rows; i++)
         for (uint32_t j = 0; j < b.columns; j++)
             for (uint32_t k = 0; k < a.columns; k++)
-                sum[i * b.columns + j] = __builtin_fma(left[i * a.columns + k], right[k * b.columns + j], sum[i * b.columns + j]);
+                sum[i * b.columns + j] =
+                    __builtin_fma(left[i * a.columns + k], right[k * b.columns + j], sum[i * b.columns + j]);
     ptx_scatter(out, &d, sum, saturates);
 }
 
@@ -168,16 +199,19 @@ SLOW void ptx_matrix_store(struct ptx_block *B, uint32_t first, uint32_t count, 
 SLOW uint64_t ptx_matrix_at(const struct ptx_tile *tile, uint32_t place, _Bool by_column, uint32_t stride)
 {
     uint32_t row = place / tile->columns, column = place % tile->columns;
-    return ((uint64_t)(by_column ? column : row) * stride + (by_column ? row : column)) * (ptx_element_bits(tile->type) / 8);
+    return ((uint64_t)(by_column ? column : row) * stride + (by_column ? row : column)) *
+           (ptx_element_bits(tile->type) / 8);
 }
 
 /* wmma.load: words 0 and 1 are the address, 2 the stride; every lane has the same. */
-SLOW void ptx_matrix_read(struct ptx_block *B, uint32_t first, struct ptx_tile tile, _Bool by_column, uint32_t (*out)[32])
+SLOW void ptx_matrix_read(struct ptx_block *B, uint32_t first, struct ptx_tile tile, _Bool by_column,
+                          uint32_t (*out)[32])
 {
     uint32_t bits = ptx_element_bits(tile.type), per = bits >= 32 ? 1 : 32 / bits;
     for (uint32_t lane = 0; lane < 32; lane++) {
         for (uint32_t i = 0; i < tile.registers * per; i++) {
-            const uint8_t *at = ptx_lane_address(B, first, 0) + ptx_matrix_at(&tile, ptx_place_of(&tile, lane, i), by_column, WORDS(2)[0]);
+            const uint8_t *at = ptx_lane_address(B, first, 0) +
+                                ptx_matrix_at(&tile, ptx_place_of(&tile, lane, i), by_column, WORDS(2)[0]);
             if (bits == 64) {
                 out[2 * i][lane] = LOAD(uint32_t, at);
                 out[2 * i + 1][lane] = LOAD(uint32_t, at + 4);
@@ -197,7 +231,8 @@ SLOW void ptx_matrix_write(struct ptx_block *B, uint32_t first, struct ptx_tile 
     uint32_t bits = ptx_element_bits(tile.type), per = bits >= 32 ? 1 : 32 / bits;
     for (uint32_t lane = 0; lane < 32; lane++) {
         for (uint32_t i = 0; i < tile.registers * per; i++) {
-            uint8_t *at = ptx_lane_address(B, first, 0) + ptx_matrix_at(&tile, ptx_place_of(&tile, lane, i), by_column, WORDS(2)[0]);
+            uint8_t *at = ptx_lane_address(B, first, 0) +
+                          ptx_matrix_at(&tile, ptx_place_of(&tile, lane, i), by_column, WORDS(2)[0]);
             if (bits == 64) {
                 STORE(uint32_t, at, WORDS(3 + 2 * i)[lane]);
                 STORE(uint32_t, at + 4, WORDS(4 + 2 * i)[lane]);

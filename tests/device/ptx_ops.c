@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const struct ptx_op ops[] = {
-#define OP(name, outputs, flow, handler) { #name, outputs, PTX_FLOW_##flow, emit_##handler },
+#define OP(name, outputs, flow, handler) {#name, outputs, PTX_FLOW_##flow, emit_##handler},
 #include "tests/device/ptx_ops.def"
 #undef OP
 };

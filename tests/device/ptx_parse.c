@@ -36,7 +36,8 @@ bool parse_at(const struct parser *p, char punct)
 
 bool parse_at_directive(const struct parser *p, const char *name)
 {
-    return p->token.kind == PTX_TOKEN_DOT && p->token.bytes == strlen(name) && memcmp(p->token.text, name, p->token.bytes) == 0;
+    return p->token.kind == PTX_TOKEN_DOT && p->token.bytes == strlen(name) &&
+           memcmp(p->token.text, name, p->token.bytes) == 0;
 }
 
 bool parse_accept(struct parser *p, char punct)
@@ -50,7 +51,7 @@ bool parse_accept(struct parser *p, char punct)
 void parse_expect(struct parser *p, char punct)
 {
     if (!parse_accept(p, punct))
-        parse_expected(p, (char[]){ '\'', punct, '\'', 0 });
+        parse_expected(p, (char[]){'\'', punct, '\'', 0});
 }
 
 const char *parse_token_text(struct parser *p)
@@ -84,8 +85,12 @@ void *parse_take(struct parser *p, size_t bytes)
 
 bool parse_space(const struct parser *p, enum ptx_space *space)
 {
-    static const struct { const char *name; enum ptx_space space; } spaces[] = {
-        { "global", PTX_GLOBAL }, { "const", PTX_CONST }, { "shared", PTX_SHARED }, { "local", PTX_LOCAL }, { "param", PTX_PARAM },
+    static const struct {
+        const char *name;
+        enum ptx_space space;
+    } spaces[] = {
+        {"global", PTX_GLOBAL}, {"const", PTX_CONST}, {"shared", PTX_SHARED},
+        {"local", PTX_LOCAL},   {"param", PTX_PARAM},
     };
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
         if (parse_at_directive(p, spaces[i].name)) {
@@ -103,10 +108,11 @@ bool parse_space(const struct parser *p, enum ptx_space *space)
 static void put_bits(struct ptx_variable *variable, size_t at, uint64_t bits, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes && at + i < variable->bytes; i++)
-        variable->initial[at + i] = (uint8_t)(bits >> (8 * i));
+        variable->initial[at + i] = i < 8 ? (uint8_t)(bits >> (8 * i)) : 0;
 }
 
-static void read_address_value(struct parser *p, struct ptx_variable *variable, size_t at, uint32_t bytes, uint64_t mask)
+static void read_address_value(struct parser *p, struct ptx_variable *variable, size_t at, uint32_t bytes,
+                               uint64_t mask)
 {
     struct ptx_fixup *fixup = parse_take(p, sizeof *fixup);
     fixup->at = at;
@@ -171,7 +177,8 @@ static void read_value(struct parser *p, struct ptx_variable *variable, size_t a
 }
 
 /* Row by row: `dims` are bytes per element of each nesting level. */
-static void read_values(struct parser *p, struct ptx_variable *variable, const size_t *dims, int depth, int levels, size_t at)
+static void read_values(struct parser *p, struct ptx_variable *variable, const size_t *dims, int depth, int levels,
+                        size_t at)
 {
     if (!parse_accept(p, '{')) {
         read_value(p, variable, at);
@@ -552,7 +559,7 @@ static struct parser *parser_new(char *why, size_t why_bytes)
     struct parser *p = calloc(1, sizeof *p);
     if (!module || !p)
         abort();
-    *p = (struct parser){ .module = module, .why = why, .why_bytes = why_bytes };
+    *p = (struct parser){.module = module, .why = why, .why_bytes = why_bytes};
     module->last_variable = &module->variables;
     module->last_function = &module->functions;
     return p;

@@ -5,10 +5,29 @@
 
 #include <setjmp.h>
 
-struct reg_range { struct reg_range *next; const char *prefix; size_t prefix_bytes; uint32_t base, count, width; };
-struct named_table { struct named_table *next; const char *name; struct ptx_operand operand; };
-struct label_mark { struct label_mark *next; const char *name; const struct scope *scope; uint32_t insn; };
-struct label_use { struct label_use *next; struct ptx_operand *operand; const struct scope *scope; uint32_t line; };
+struct reg_range {
+    struct reg_range *next;
+    const char *prefix;
+    size_t prefix_bytes;
+    uint32_t base, count, width;
+};
+struct named_table {
+    struct named_table *next;
+    const char *name;
+    struct ptx_operand operand;
+};
+struct label_mark {
+    struct label_mark *next;
+    const char *name;
+    const struct scope *scope;
+    uint32_t insn;
+};
+struct label_use {
+    struct label_use *next;
+    struct ptx_operand *operand;
+    const struct scope *scope;
+    uint32_t line;
+};
 
 /* A pair of braces. Names are looked for from the innermost outwards. */
 struct scope {
@@ -21,7 +40,7 @@ struct scope {
 struct parser {
     struct ptx_module *module;
     struct ptx_lexer lexer;
-    struct ptx_token token;           /* the one looked at */
+    struct ptx_token token; /* the one looked at */
     struct ptx_function *function;
     struct scope *scope;
     struct label_mark *labels;
@@ -32,7 +51,8 @@ struct parser {
     size_t why_bytes;
 };
 
-_Noreturn void parse_refuse(struct parser *p, CUresult error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void parse_refuse(struct parser *p, CUresult error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 _Noreturn void parse_expected(struct parser *p, const char *what);
 void parse_next(struct parser *p);
 bool parse_at(const struct parser *p, char punct);

@@ -7,7 +7,10 @@
 
 #define LINE 4096
 
-struct packed { const uint8_t *start; size_t at; };
+struct packed {
+    const uint8_t *start;
+    size_t at;
+};
 
 static uint64_t next_argument(struct packed *packed, size_t bytes)
 {
@@ -19,7 +22,8 @@ static uint64_t next_argument(struct packed *packed, size_t bytes)
 }
 
 /* Copies one conversion, from its % to its letter, without length marks; '*' is replaced by its argument. */
-static const char *read_conversion(const char *from, char conversion[64], bool *is_long, struct packed *packed, int *count)
+static const char *read_conversion(const char *from, char conversion[64], bool *is_long, struct packed *packed,
+                                   int *count)
 {
     size_t used = 0;
     *is_long = false;
@@ -45,12 +49,13 @@ static int print_integer(char *out, size_t room, char *conversion, bool is_long,
 {
     size_t end = strlen(conversion) - 1;
     char letter = conversion[end];
-    memcpy(conversion + end, (char[]){ 'l', 'l', letter, 0 }, 4);
+    memcpy(conversion + end, (char[]){'l', 'l', letter, 0}, 4);
     if (is_long)
         return snprintf(out, room, conversion, (unsigned long long)next_argument(packed, 8));
     uint32_t value = (uint32_t)next_argument(packed, 4);
     bool is_signed = letter == 'd' || letter == 'i';
-    return is_signed ? snprintf(out, room, conversion, (long long)(int32_t)value) : snprintf(out, room, conversion, (unsigned long long)value);
+    return is_signed ? snprintf(out, room, conversion, (long long)(int32_t)value)
+                     : snprintf(out, room, conversion, (unsigned long long)value);
 }
 
 static int print_argument(char *out, size_t room, char *conversion, bool is_long, struct packed *packed)
@@ -75,7 +80,7 @@ int ptx_print(const char *format, const void *arguments)
     char out[LINE], conversion[64];
     size_t used = 0;
     int count = 0;
-    struct packed packed = { arguments, 0 };
+    struct packed packed = {arguments, 0};
     while (*format && used < LINE - 1) {
         bool is_long;
         if (*format != '%') {

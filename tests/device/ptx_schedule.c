@@ -3,14 +3,14 @@
 #include <cuda.h>
 #include <string.h>
 
-#define WARP 32u
+#define WARP     32u
 #define BARRIERS 16u
 
 struct schedule {
     const struct ptx_kernel *kernel;
     struct ptx_block *block;
     uint64_t seed;
-    uint32_t arrived[BARRIERS];       /* threads that arrived without waiting */
+    uint32_t arrived[BARRIERS]; /* threads that arrived without waiting */
 };
 
 static uint64_t draw(uint64_t *seed)
@@ -133,7 +133,9 @@ static void release_barrier(struct schedule *s, uint32_t id, uint32_t reduction)
     s->arrived[id] = 0;
 }
 
-struct barrier_state { uint32_t waiting, count, reduction, last_warp; };
+struct barrier_state {
+    uint32_t waiting, count, reduction, last_warp;
+};
 
 /* True if any barrier opened. */
 static bool release_barriers(struct schedule *s)
@@ -283,7 +285,9 @@ static bool all_are(const struct ptx_block *block, uint32_t at)
     return !differs;
 }
 
-static void run_apart(struct schedule *s)
+/* Warp by warp, until all threads are done, or are ready at the same place again: then *entry is that place, and the
+ * answer is false. With a seed they stay apart. */
+static bool run_apart(struct schedule *s, uint32_t *entry)
 {
     uint8_t order[WARP];
     uint32_t warps = s->block->stride / WARP;
@@ -295,7 +299,11 @@ static void run_apart(struct schedule *s)
         moved |= release_barriers(s);
         if (!moved)
             s->block->fault(s->block, CUDA_ERROR_LAUNCH_TIMEOUT, "all threads wait for each other");
+        *entry = s->block->at[0];
+        if (!s->seed && !(*entry & PTX_WAITS) && all_are(s->block, *entry))
+            return false;
     }
+    return true;
 }
 
 /* ---- all threads in step ---- */
@@ -318,9 +326,8 @@ static bool finish_together(struct schedule *s, const struct ptx_sync *sync)
 }
 
 /* As long as all threads go the same way they are run as one loop per region. False once they part. */
-static bool run_together(struct schedule *s)
+static bool run_together(struct schedule *s, uint32_t entry)
 {
-    uint32_t entry = 0;
     for (;;) {
         s->kernel->regions[entry](s->block, 0, s->block->threads, entry);
         uint32_t at = s->block->at[0];
@@ -348,12 +355,14 @@ static void run_without_syncs(struct schedule *s)
 
 void ptx_schedule_block(const struct ptx_kernel *kernel, struct ptx_block *block, uint64_t seed)
 {
-    struct schedule s = { .kernel = kernel, .block = block, .seed = seed };
+    struct schedule s = {.kernel = kernel, .block = block, .seed = seed};
     if (!kernel->sync_count) {
         run_without_syncs(&s);
         return;
     }
     memset(block->at, 0, block->threads * sizeof *block->at);
-    if (seed || !run_together(&s))
-        run_apart(&s);
+    uint32_t entry = 0;
+    while (seed || !run_together(&s, entry))
+        if (run_apart(&s, &entry))
+            return;
 }

@@ -1,4 +1,5 @@
-/* Runs the threads of one block through the regions of a kernel. Needs no lock and no heap: all state is in the block. */
+/* Runs the threads of one block through the regions of a kernel. Needs no lock and no heap: all state is in the block.
+ */
 #pragma once
 #include "tests/device/ptx_run.h"
 

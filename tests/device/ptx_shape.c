@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const struct ptx_shape varying = { PTX_VARYING, 0, UINT32_MAX };
+static const struct ptx_shape varying = {PTX_VARYING, 0, UINT32_MAX};
 
 bool ptx_insn_has_modifier(const struct ptx_insn *insn, const char *modifier)
 {
@@ -15,13 +15,14 @@ bool ptx_insn_has_modifier(const struct ptx_insn *insn, const char *modifier)
 static struct ptx_shape special_shape(const char *name)
 {
     static const char *const uniform[] = {
-        "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
+        "%tid.y",   "%tid.z",   "%ntid.x",   "%ntid.y",   "%ntid.z",   "%ctaid.x",
+        "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
     };
     if (strcmp(name, "%tid.x") == 0)
-        return (struct ptx_shape){ PTX_AFFINE, 1, 0 };
+        return (struct ptx_shape){PTX_AFFINE, 1, 0};
     for (size_t i = 0; i < sizeof uniform / sizeof *uniform; i++)
         if (strcmp(name, uniform[i]) == 0)
-            return (struct ptx_shape){ PTX_UNIFORM, 0, 0 };
+            return (struct ptx_shape){PTX_UNIFORM, 0, 0};
     return varying;
 }
 
@@ -33,19 +34,25 @@ struct ptx_shape ptx_operand_shape(const struct ptx_shape *shapes, const struct 
     case PTX_OP_INT:
     case PTX_OP_F32:
     case PTX_OP_F64:
-        return (struct ptx_shape){ PTX_UNIFORM, 0, 0 };
+        return (struct ptx_shape){PTX_UNIFORM, 0, 0};
     case PTX_OP_SPECIAL:
         return special_shape(operand->name);
     case PTX_OP_VARIABLE:
         /* Addresses of what all threads share. */
-        return operand->variable->space == PTX_GLOBAL || operand->variable->space == PTX_CONST || operand->variable->space == PTX_SHARED ?
-               (struct ptx_shape){ PTX_UNIFORM, 0, 0 } : varying;
+        return operand->variable->space == PTX_GLOBAL || operand->variable->space == PTX_CONST ||
+                       operand->variable->space == PTX_SHARED
+                   ? (struct ptx_shape){PTX_UNIFORM, 0, 0}
+                   : varying;
     default:
         return varying;
     }
 }
 
-struct finder { const struct ptx_function *function; struct ptx_shape *shapes; const struct ptx_insn *insn; };
+struct finder {
+    const struct ptx_function *function;
+    struct ptx_shape *shapes;
+    const struct ptx_insn *insn;
+};
 
 static struct ptx_shape shape_at(const struct finder *f, uint32_t index)
 {
@@ -67,7 +74,9 @@ static bool constant_at(const struct finder *f, uint32_t index, uint32_t bits, i
 static struct ptx_shape affine(int64_t step)
 {
     bool is_plain = step > -((int64_t)1 << 40) && step < (int64_t)1 << 40;
-    return step == 0 ? (struct ptx_shape){ PTX_UNIFORM, 0, 0 } : is_plain ? (struct ptx_shape){ PTX_AFFINE, step, 0 } : varying;
+    return step == 0  ? (struct ptx_shape){PTX_UNIFORM, 0, 0}
+           : is_plain ? (struct ptx_shape){PTX_AFFINE, step, 0}
+                      : varying;
 }
 
 /* a + sign * b */
@@ -104,7 +113,8 @@ static enum ptx_type first_type(const struct ptx_insn *insn, uint32_t skip)
 
 static bool is_word(enum ptx_type type)
 {
-    return type == PTX_B32 || type == PTX_B64 || type == PTX_U32 || type == PTX_U64 || type == PTX_S32 || type == PTX_S64;
+    return type == PTX_B32 || type == PTX_B64 || type == PTX_U32 || type == PTX_U64 || type == PTX_S32 ||
+           type == PTX_S64;
 }
 
 /* Operations that are linear in their operands. */
@@ -124,7 +134,8 @@ static struct ptx_shape linear_shape(const struct finder *f, enum ptx_type type)
         return sum(shape_at(f, 1), shape_at(f, 2), 1);
     if (strcmp(op, "sub") == 0)
         return sum(shape_at(f, 1), shape_at(f, 2), -1);
-    if (strcmp(op, "shl") == 0 && constant_at(f, 2, 32, &constant) && constant >= 0 && constant < 20 && shape_at(f, 1).kind == PTX_AFFINE)
+    if (strcmp(op, "shl") == 0 && constant_at(f, 2, 32, &constant) && constant >= 0 && constant < 20 &&
+        shape_at(f, 1).kind == PTX_AFFINE)
         return affine(shape_at(f, 1).step << constant);
     if (strcmp(op, "mul") == 0 && (is_wide || is_low))
         return product(f, 1, 2, bits);
@@ -139,8 +150,8 @@ static struct ptx_shape linear_shape(const struct finder *f, enum ptx_type type)
 static bool is_pure(const struct ptx_insn *insn)
 {
     static const char *const pure[] = {
-        "abs", "add", "and", "bfe", "cvt", "cvta", "div", "fma", "mad", "max", "min", "mov", "mul", "neg", "not", "or", "rem", "selp", "setp",
-        "shl", "shr", "sub", "xor",
+        "abs", "add", "and", "bfe", "cvt", "cvta", "div",  "fma", "mad", "max", "min", "mov",
+        "mul", "neg", "not", "or",  "rem", "selp", "setp", "shl", "shr", "sub", "xor",
     };
     for (size_t i = 0; i < sizeof pure / sizeof *pure; i++)
         if (strcmp(insn->opcode, pure[i]) == 0)
@@ -165,28 +176,30 @@ static bool is_entry_parameter(const struct ptx_function *function, const struct
 /* a CMP b for a 32-bit affine a and a uniform b, or the other way round */
 static bool is_cut_comparison(const struct finder *f)
 {
-    static const char *const orders[] = { "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs" };
+    static const char *const orders[] = {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"};
     enum ptx_type type = first_type(f->insn, 0);
     struct ptx_shape a = shape_at(f, 1), b = shape_at(f, 2);
     bool has_order = false;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
         has_order |= ptx_insn_has_modifier(f->insn, orders[i]);
-    return strcmp(f->insn->opcode, "setp") == 0 && has_order && is_word(type) && ptx_type_bits(type) == 32 && a.kind + b.kind == 3 &&
-           (f->insn->operand_count == 3 || shape_at(f, 3).kind == PTX_UNIFORM);
+    return strcmp(f->insn->opcode, "setp") == 0 && has_order && is_word(type) && ptx_type_bits(type) == 32 &&
+           a.kind + b.kind == 3 && (f->insn->operand_count == 3 || shape_at(f, 3).kind == PTX_UNIFORM);
 }
 
 static struct ptx_shape insn_shape(const struct finder *f)
 {
     const struct ptx_insn *insn = f->insn;
     if (is_parameter_load(insn))
-        return is_entry_parameter(f->function, insn->operands[1].elements->variable) ? (struct ptx_shape){ PTX_UNIFORM, 0, 0 } : varying;
+        return is_entry_parameter(f->function, insn->operands[1].elements->variable)
+                   ? (struct ptx_shape){PTX_UNIFORM, 0, 0}
+                   : varying;
     if (!is_pure(insn))
         return varying;
     bool all_uniform = true;
     for (uint32_t i = 1; i < insn->operand_count; i++)
         all_uniform &= shape_at(f, i).kind == PTX_UNIFORM;
     if (all_uniform || is_cut_comparison(f))
-        return (struct ptx_shape){ PTX_UNIFORM, 0, 0 };
+        return (struct ptx_shape){PTX_UNIFORM, 0, 0};
     return linear_shape(f, first_type(insn, 0));
 }
 
@@ -201,7 +214,7 @@ struct ptx_shape *ptx_find_shapes(struct ptx_arena *arena, const struct ptx_func
 {
     uint32_t count = function->reg_count + 1;
     uint32_t *writes = arena_take(arena, count * sizeof *writes);
-    struct finder f = { function, arena_take(arena, count * sizeof *f.shapes), NULL };
+    struct finder f = {function, arena_take(arena, count * sizeof *f.shapes), NULL};
     for (uint32_t i = 0; i < count; i++)
         f.shapes[i] = varying;
     for (uint32_t i = 0; i < function->insn_count; i++)

@@ -11,8 +11,8 @@ enum ptx_shape_kind { PTX_VARYING, PTX_UNIFORM, PTX_AFFINE };
 
 struct ptx_shape {
     enum ptx_shape_kind kind;
-    int64_t step;                     /* AFFINE: what tid.x + 1 adds; never 0 */
-    uint32_t insn;                    /* that sets it; UINT32_MAX where VARYING */
+    int64_t step;  /* AFFINE: what tid.x + 1 adds; never 0 */
+    uint32_t insn; /* that sets it; UINT32_MAX where VARYING */
 };
 
 struct ptx_shape *ptx_find_shapes(struct ptx_arena *arena, const struct ptx_function *function);

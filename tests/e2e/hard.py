@@ -19,9 +19,12 @@ DEVICE = os.environ.get("REPRISE_DEVICE", os.path.join(BUILD, "device"))
 REPRISE = os.path.join(ROOT, "scripts", "reprise")
 FRAME = 65536
 LARGE = 1 << 30
-PROGRAMS = ("memory", "streams", "pointers", "control", "calls")
+PROGRAMS = ("memory", "streams", "pointers", "control", "calls", "unread")
 # Cases that by their nature cannot be held at a small share: the least share that swapping must hold.
-LEAST_SHARE = {}
+LEAST_SHARE = {("memory", "arenas"): 0.7, ("pointers", "long-table"): 0.4, ("calls", "rows"): 0.4,
+               ("memory", "sized-by-free"): 0.1}
+# A generator's state in device memory, and contents read after the iteration was given up: it may stop with a reason.
+MAY_STOP = {("control", "held-generated")}
 # Cases that take long: only one capped run each unless --full.
 SLOW = ("long-run", "many-allocations")
 
@@ -80,7 +83,7 @@ def runs_of(program, case, peak, is_full):
     shares = (0.6, 0.4, 0.25) if is_full else (0.4,)
     for share in shares:
         cap = int(peak * share) // FRAME * FRAME
-        may_stop = share < LEAST_SHARE.get((program, case), 0)
+        may_stop = share < LEAST_SHARE.get((program, case), 0) or (program, case) in MAY_STOP
         flags = ["--cap", str(cap)]
         if not is_full and case in SLOW:
             yield f"at {share:g}", cap, flags, 0, may_stop

@@ -7,16 +7,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const tokens[] = {
-    ";", "{", "}", "[", "]", "(", ")", ",", "@", "!", "|", "-", "<", ">", "=", "4294967296", "-1", "0x7fffffffffffffff", "0f3F8", "%r1",
-    "%p1", "%rd1", "_", ".reg", ".shared", ".param", ".b128", ".pred", ".v4", ".local", ".func", "bar.sync", "call", "ret", "brx.idx",
-    "/*", "<99999999>", "[1000000000]", ".align 3", "mov.b64", "ld.v4.f32", "shfl.sync.idx.b32", NULL
-};
+static const char *const tokens[] = {";",          "{",
+                                     "}",          "[",
+                                     "]",          "(",
+                                     ")",          ",",
+                                     "@",          "!",
+                                     "|",          "-",
+                                     "<",          ">",
+                                     "=",          "4294967296",
+                                     "-1",         "0x7fffffffffffffff",
+                                     "0f3F8",      "%r1",
+                                     "%p1",        "%rd1",
+                                     "_",          ".reg",
+                                     ".shared",    ".param",
+                                     ".b128",      ".pred",
+                                     ".v4",        ".local",
+                                     ".func",      "bar.sync",
+                                     "call",       "ret",
+                                     "brx.idx",    "/*",
+                                     "<99999999>", "[1000000000]",
+                                     ".align 3",   "mov.b64",
+                                     "ld.v4.f32",  "shfl.sync.idx.b32",
+                                     NULL};
 
 static void emit_entries(struct ptx_module *module)
 {
     char why[400];
-    struct ptx_text c = { 0 };
+    struct ptx_text c = {0};
     for (struct ptx_function *f = module->functions; f; f = f->next) {
         struct ptx_layout layout;
         if (!f->is_entry || !f->has_body)
@@ -46,7 +63,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: fuzz_ptx SECONDS [SEED] FILE\n");
         return 2;
     }
-    struct mutate_target target = { .tokens = tokens, .feed = feed };
+    struct mutate_target target = {.tokens = tokens, .feed = feed};
     target.sample = mutate_read(argv[argc - 1], &target.sample_bytes);
     int status = mutate_run(argc - 1, argv, &target);
     free((void *)target.sample);

@@ -161,6 +161,23 @@ def float_arithmetic():
     binary("min", x.F32, lambda a, b: x.minimum(x.F32, a, b, False, True), "min.NaN.f32")
     binary("max", x.F32, lambda a, b: x.minimum(x.F32, a, b, True), "max.ftz.f32", ftz=True)
     binary("div", x.F32, lambda a, b: x.div(x.F32, a, b), "div.rn.ftz.f32", ftz=True)
+    triples = [random.choices(floats(x.F32, 2), k=3) for _ in range(150)]
+    ins = [("f32", 32, [t[i] for t in triples]) for i in range(3)]
+    f.case(["min.f32 %d, %a0, %a1, %a2;"], ins, "f32", 32, [x.minimum(x.F32, x.minimum(x.F32, a, b), c) if x.minimum(x.F32, a, b) != x.NAN else
+                                                            (x.NAN if x.is_nan(x.F32, c) else c) for a, b, c in triples])
+    want = []
+    for a, b, c in triples:
+        m = x.minimum(x.F32, a & 0x7fffffff, b & 0x7fffffff, True)
+        want.append(m if m == x.NAN else m | (a ^ b) & 0x80000000)
+    f.case(["max.xorsign.abs.f32 %d, %a0, %a1;"], ins[:2], "f32", 32, want)
+    quads = [random.choices([v for v in floats(x.F32, 8) if not x.is_nan(x.F32, v)], k=6) for _ in range(150)]
+    wide = [("u64", 64, [q[i] | q[i + 1] << 32 for q in quads]) for i in (0, 2, 4)]
+    both = lambda u, v: "*" if x.NAN in (u, v) else u | v << 32
+    for mode in ("rn", "rm", "rz"):
+        f.case(["fma.%s.f32x2 %%d, %%a0, %%a1, %%a2;" % mode], wide, "u64", 64,
+               [both(x.fma(x.F32, q[0], q[2], q[4], mode), x.fma(x.F32, q[1], q[3], q[5], mode)) for q in quads])
+        f.case(["add.%s.f32x2 %%d, %%a0, %%a1;" % mode], wide[:2], "u64", 64,
+               [both(x.add(x.F32, q[0], q[2], mode), x.add(x.F32, q[1], q[3], mode)) for q in quads])
     for fmt in (x.F16, x.BF16):
         name = NAMES[fmt][0]
         binary("add", fmt, lambda a, b: x.add(fmt, a, b), "add.rn.%s" % name)

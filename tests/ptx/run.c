@@ -18,15 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS_MOST 4096
+#define WORDS_MOST      4096
 #define PARAMETERS_MOST 16
 
 enum match { EXACT, ANY_NAN, ANYTHING, NEAR };
-struct expected { enum match match; uint64_t bits; uint64_t ulps; };
+struct expected {
+    enum match match;
+    uint64_t bits;
+    uint64_t ulps;
+};
 
 struct buffer {
     uint8_t *data;
-    unsigned bytes;                    /* per word */
+    unsigned bytes; /* per word */
     char type[16];
     size_t count, expected_count;
     struct expected *expected;
@@ -46,7 +50,10 @@ struct test {
     unsigned buffer_count;
 };
 
-static struct { jmp_buf back; int code; } caught;
+static struct {
+    jmp_buf back;
+    int code;
+} caught;
 static unsigned failures, checks;
 
 static void fault(struct program_worker *worker, CUresult code, const char *what)
@@ -66,14 +73,14 @@ static unsigned bytes_of(const char *type)
 static struct expected read_expected(const char *word)
 {
     if (strcmp(word, "nan") == 0)
-        return (struct expected){ .match = ANY_NAN };
+        return (struct expected){.match = ANY_NAN};
     if (strcmp(word, "*") == 0)
-        return (struct expected){ .match = ANYTHING };
+        return (struct expected){.match = ANYTHING};
     char *end;
     uint64_t bits = *word == '-' ? (uint64_t)strtoll(word, &end, 0) : strtoull(word, &end, 0);
     if (*end == '~')
-        return (struct expected){ .match = NEAR, .bits = bits, .ulps = strtoull(end + 1, NULL, 10) };
-    return (struct expected){ .match = EXACT, .bits = bits };
+        return (struct expected){.match = NEAR, .bits = bits, .ulps = strtoull(end + 1, NULL, 10)};
+    return (struct expected){.match = EXACT, .bits = bits};
 }
 
 static void put_parameter(struct test *test, const void *data, size_t bytes)
@@ -155,7 +162,8 @@ static double value_of(const struct buffer *buffer, uint64_t bits)
         return d;
     }
     if (buffer->bytes == 2)
-        return ((bits & 0x7fff) > (strcmp(buffer->type, "b16") == 0 ? 0x7f80u : 0x7c00u)) ? (double)__builtin_nanf("") : 0.0;
+        return ((bits & 0x7fff) > (strcmp(buffer->type, "b16") == 0 ? 0x7f80u : 0x7c00u)) ? (double)__builtin_nanf("")
+                                                                                          : 0.0;
     uint32_t low = (uint32_t)bits;
     float f;
     memcpy(&f, &low, 4);
@@ -174,10 +182,14 @@ static bool matches(const struct buffer *buffer, uint64_t bits, struct expected 
     uint64_t mask = buffer->bytes == 8 ? ~0ull : ((uint64_t)1 << (8 * buffer->bytes)) - 1;
     int64_t distance = ordered(bits, buffer->bytes) - ordered(e.bits & mask, buffer->bytes);
     switch (e.match) {
-    case ANYTHING: return true;
-    case ANY_NAN: return value != value;
-    case NEAR: return value == value && (uint64_t)(distance < 0 ? -distance : distance) <= e.ulps;
-    default: return bits == (e.bits & mask);
+    case ANYTHING:
+        return true;
+    case ANY_NAN:
+        return value != value;
+    case NEAR:
+        return value == value && (uint64_t)(distance < 0 ? -distance : distance) <= e.ulps;
+    default:
+        return bits == (e.bits & mask);
     }
 }
 
@@ -190,8 +202,9 @@ static void compare(const struct test *test, const struct buffer *buffer, unsign
         if (matches(buffer, bits, buffer->expected[i]))
             continue;
         failures++;
-        printf("%s:%u: %s: parameter %u, word %zu: is 0x%llx, expected 0x%llx%s\n", test->file, test->line, test->name, number, i,
-               (unsigned long long)bits, (unsigned long long)buffer->expected[i].bits, buffer->expected[i].match == ANY_NAN ? " (NaN)" : "");
+        printf("%s:%u: %s: parameter %u, word %zu: is 0x%llx, expected 0x%llx%s\n", test->file, test->line, test->name,
+               number, i, (unsigned long long)bits, (unsigned long long)buffer->expected[i].bits,
+               buffer->expected[i].match == ANY_NAN ? " (NaN)" : "");
     }
 }
 
@@ -203,9 +216,12 @@ static void fail(const struct test *test, const char *why)
 
 static void run_grid(struct program *program, size_t entry, const struct test *test)
 {
-    struct program_worker worker = { .fault = fault };
-    struct program_grid grid = { .grid = { test->grid, 1, 1 }, .block = { test->block, 1, 1 }, .dynamic_shared_bytes = test->shared,
-                                 .params = test->params, .seed = test->seed };
+    struct program_worker worker = {.fault = fault};
+    struct program_grid grid = {.grid = {test->grid, 1, 1},
+                                .block = {test->block, 1, 1},
+                                .dynamic_shared_bytes = test->shared,
+                                .params = test->params,
+                                .seed = test->seed};
     caught.code = 0;
     if (setjmp(caught.back) == 0)
         for (unsigned i = 0; i < test->grid; i++)
@@ -261,7 +277,7 @@ static struct program *load(const char *file, const char *text, size_t bytes)
 
 static void run_tests(struct program *program, const char *file, char *text)
 {
-    struct test test = { .file = file };
+    struct test test = {.file = file};
     unsigned number = 0;
     for (char *line = text, *next; line && *line; line = next) {
         next = strchr(line, '\n');
@@ -273,7 +289,7 @@ static void run_tests(struct program *program, const char *file, char *text)
         if (strncmp(line + 4, "run ", 4) == 0) {
             if (test.line)
                 run_test(program, &test);
-            test = (struct test){ .file = file, .line = number };
+            test = (struct test){.file = file, .line = number};
             read_run(&test, line + 4);
         } else {
             read_line(&test, line + 4);

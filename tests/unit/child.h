@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#define CHILD_SECONDS 30
+#define CHILD_SECONDS 60
 
-#define REQUIRE(condition) ((condition) ? (void)0 : child_fail(#condition, __FILE__, __LINE__, __func__))
+#define REQUIRE(condition)  ((condition) ? (void)0 : child_fail(#condition, __FILE__, __LINE__, __func__))
 #define REQUIRE_EQUAL(a, b) child_equal((uint64_t)(a), (uint64_t)(b), #a " == " #b, __FILE__, __LINE__)
 
 __attribute__((noreturn)) static inline void child_fail(const char *condition, const char *file, int line,
@@ -47,7 +47,7 @@ static inline int child_run(void (*body)(const void *), const void *argument)
     }
     pid_t child = fork();
     if (child == 0) {
-        static const int faults[] = { SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE };
+        static const int faults[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
         for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
             signal(faults[i], SIG_DFL); /* cmocka's handlers would go on with the next test, in the child */
         }

@@ -10,10 +10,8 @@
 
 static inline void core_open_device(uint32_t device_frames, uint32_t cap_frames, bool is_strict, enum fake_order order)
 {
-    fake_open(&(struct fake_settings){ .memory_bytes = (uint64_t)device_frames * CORE_FRAME,
-                                       .granularity = CORE_FRAME,
-                                       .order = order,
-                                       .seed = 7 });
+    fake_open(&(struct fake_settings){
+        .memory_bytes = (uint64_t)device_frames * CORE_FRAME, .granularity = CORE_FRAME, .order = order, .seed = 7});
     REQUIRE(frames_open(0, (uint64_t)cap_frames * CORE_FRAME, is_strict));
 }
 
@@ -56,10 +54,11 @@ static inline CUfunction core_fill_function(void)
 /* Enqueues the fill on the stream with this number, and counts it. */
 static inline void core_fill(uint64_t address, uint64_t bytes, uint64_t value, uint32_t stream)
 {
-    struct core_fill fill = { address, bytes, value };
-    void *parameters[] = { &fill };
-    REQUIRE_EQUAL(driver.cuLaunchKernel(core_fill_function(), 1, 1, 1, 1, 1, 1, 0, streams_handle(stream), parameters, NULL),
-                  CUDA_SUCCESS);
+    struct core_fill fill = {address, bytes, value};
+    void *parameters[] = {&fill};
+    REQUIRE_EQUAL(
+        driver.cuLaunchKernel(core_fill_function(), 1, 1, 1, 1, 1, 1, 0, streams_handle(stream), parameters, NULL),
+        CUDA_SUCCESS);
     streams_submitted(stream);
 }
 

@@ -6,16 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
-struct driver driver;           /* in place of shim/driver.c */
-struct config fake_config = { .may_swap = true, .seed = 1, .log_level = 1 };
+struct driver driver; /* in place of shim/driver.c */
+struct config fake_config = {.may_swap = true, .seed = 1, .log_level = 1};
 
 static struct {
     struct fake_settings settings;
     struct fake_counts counts;
-    uint64_t fail_at;           /* number of the call to refuse; 0: none */
+    uint64_t fail_at; /* number of the call to refuse; 0: none */
     bool is_sticky, has_failed, is_current;
     const char *failed_call;
-} state = { .is_current = true, .failed_call = "" };
+} state = {.is_current = true, .failed_call = ""};
 
 const struct config *config(void)
 {

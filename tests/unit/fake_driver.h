@@ -21,12 +21,12 @@
 enum fake_order { FAKE_AT_ONCE, FAKE_LATE, FAKE_MIXED };
 
 struct fake_settings {
-    uint64_t memory_bytes;      /* physical memory of the device */
+    uint64_t memory_bytes; /* physical memory of the device */
     uint64_t granularity;
     enum fake_order order;
     uint64_t seed;
-    double copy_bytes_per_ns;   /* virtual speed of copies to and from the host; 0: 0.05 */
-    int processors;             /* 0: 4; more than 8 chooses the strided kernels */
+    double copy_bytes_per_ns; /* virtual speed of copies to and from the host; 0: 0.05 */
+    int processors;           /* 0: 4; more than 8 chooses the strided kernels */
 };
 
 extern struct config fake_config; /* what config() answers; set it before the modules open */
@@ -40,24 +40,24 @@ typedef void fake_kernel(const void *arguments);
 /* A kernel of the program's: `nanoseconds` is what a launch takes in virtual time. */
 CUfunction fake_function(const char *name, uint32_t argument_bytes, fake_kernel *run, uint64_t nanoseconds);
 const char *fake_function_name(CUfunction function);
-CUstream fake_stream(void);     /* a new one */
+CUstream fake_stream(void); /* a new one */
 
 /* From now on: the nth driver call (1 is the next) is refused; is_sticky: and all that follow it. 0: none. */
 void fake_fail(uint64_t nth, bool is_sticky);
-bool fake_has_failed(void);     /* the call to be refused has come */
+bool fake_has_failed(void);         /* the call to be refused has come */
 const char *fake_failed_call(void); /* its name, or "" */
 
 struct fake_counts {
-    uint64_t calls;             /* driver calls */
+    uint64_t calls;                      /* driver calls */
     uint64_t physical_bytes, peak_bytes; /* frames and cuMemAlloc memory that exist */
-    uint64_t frames, mappings;  /* now */
-    uint64_t memory_calls;      /* create, release, map, unmap, access */
-    uint64_t host_waits;        /* synchronisations */
+    uint64_t frames, mappings;           /* now */
+    uint64_t memory_calls;               /* create, release, map, unmap, access */
+    uint64_t host_waits;                 /* synchronisations */
     uint64_t launches;
-    uint64_t queued;            /* work that has not run yet */
+    uint64_t queued; /* work that has not run yet */
 };
 
 struct fake_counts fake_count(void);
-uint64_t fake_launches(CUfunction function);    /* how often it ran */
+uint64_t fake_launches(CUfunction function); /* how often it ran */
 bool fake_is_pinned(const void *host, size_t bytes);
 uint64_t fake_mapped_pages(CUdeviceptr address, uint64_t bytes); /* accessible now, counted in granules */

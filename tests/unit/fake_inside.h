@@ -9,13 +9,11 @@ const struct fake_settings *fake_settings(void);
 struct fake_counts *fake_counts(void);
 /* Counts the call. Not CUDA_SUCCESS: refuse it with this code. */
 CUresult fake_enter(const char *name, CUresult refusal);
-#define ENTER(refusal)                                                                                                 \
-    CUresult entered = fake_enter(__func__, refusal)
+#define ENTER(refusal) CUresult entered = fake_enter(__func__, refusal)
 void fake_die(const char *what) __attribute__((noreturn));
 
 /* ---- fake_memory.c ---- */
 void fake_open_memory(void);
-
 
 /* ---- fake_queue.c ---- */
 typedef void fake_work(const void *arguments);

@@ -55,6 +55,17 @@ static void fill_pattern(const void *opaque)
     }
 }
 
+static void count_pattern(const void *opaque)
+{
+    const struct kernels_count_pattern *a = opaque;
+    for (uint64_t i = 0; i < (a->bytes + 7) / 8; i++) {
+        uint64_t left = a->bytes - 8 * i, mask = left < 8 ? ((uint64_t)1 << 8 * left) - 1 : UINT64_MAX;
+        uint64_t difference = (load_word(a->data, a->bytes, i) ^ kernels_pattern(i, a->seed)) & mask;
+        *(uint64_t *)a->count +=
+            (uint64_t)((uint32_t)difference == 0) + (uint64_t)(left > 4 && (difference >> 32) == 0);
+    }
+}
+
 static void repair(const void *opaque)
 {
     const struct kernels_repair *a = opaque;
@@ -89,17 +100,19 @@ static const struct {
     fake_kernel *run;
     uint32_t argument_bytes;
 } table[] = {
-    { "reprise_fingerprint_runs", fingerprint, sizeof(struct kernels_fingerprint) },
-    { "reprise_fingerprint_strided", fingerprint, sizeof(struct kernels_fingerprint) },
-    { "reprise_compare_bytes_runs", compare_bytes, sizeof(struct kernels_compare_bytes) },
-    { "reprise_compare_bytes_strided", compare_bytes, sizeof(struct kernels_compare_bytes) },
-    { "reprise_scan_pointers_runs", scan_pointers, sizeof(struct kernels_scan_pointers) },
-    { "reprise_scan_pointers_strided", scan_pointers, sizeof(struct kernels_scan_pointers) },
-    { "reprise_fill_pattern_runs", fill_pattern, sizeof(struct kernels_fill_pattern) },
-    { "reprise_fill_pattern_strided", fill_pattern, sizeof(struct kernels_fill_pattern) },
-    { "reprise_repair_runs", repair, sizeof(struct kernels_repair) },
-    { "reprise_repair_strided", repair, sizeof(struct kernels_repair) },
-    { "reprise_compare_fingerprints", compare_fingerprints, sizeof(struct kernels_compare_fingerprints) },
+    {"reprise_fingerprint_runs", fingerprint, sizeof(struct kernels_fingerprint)},
+    {"reprise_fingerprint_strided", fingerprint, sizeof(struct kernels_fingerprint)},
+    {"reprise_compare_bytes_runs", compare_bytes, sizeof(struct kernels_compare_bytes)},
+    {"reprise_compare_bytes_strided", compare_bytes, sizeof(struct kernels_compare_bytes)},
+    {"reprise_scan_pointers_runs", scan_pointers, sizeof(struct kernels_scan_pointers)},
+    {"reprise_scan_pointers_strided", scan_pointers, sizeof(struct kernels_scan_pointers)},
+    {"reprise_fill_pattern_runs", fill_pattern, sizeof(struct kernels_fill_pattern)},
+    {"reprise_fill_pattern_strided", fill_pattern, sizeof(struct kernels_fill_pattern)},
+    {"reprise_count_pattern_runs", count_pattern, sizeof(struct kernels_count_pattern)},
+    {"reprise_count_pattern_strided", count_pattern, sizeof(struct kernels_count_pattern)},
+    {"reprise_repair_runs", repair, sizeof(struct kernels_repair)},
+    {"reprise_repair_strided", repair, sizeof(struct kernels_repair)},
+    {"reprise_compare_fingerprints", compare_fingerprints, sizeof(struct kernels_compare_fingerprints)},
 };
 
 CUfunction fake_own_kernel(const char *name)

@@ -7,17 +7,17 @@
 #include <unistd.h>
 
 #define MAX_RESERVED 8
-#define MAX_PINNED 4096
-#define HANDLE_BASE 0x1000u     /* handles are frame numbers from here on: 0 is none */
+#define MAX_PINNED   4096
+#define HANDLE_BASE  0x1000u /* handles are frame numbers from here on: 0 is none */
 
 struct frame {
-    bool is_held;               /* by its handle */
+    bool is_held; /* by its handle */
     uint32_t mappings;
 };
 
 struct range {
     CUdeviceptr begin, end;
-    uint32_t *frames;           /* per granule: frame mapped there, plus one */
+    uint32_t *frames; /* per granule: frame mapped there, plus one */
     bool *has_access;
 };
 
@@ -28,7 +28,9 @@ static struct {
     struct frame *frames;
     struct range ranges[MAX_RESERVED];
     uint32_t range_count;
-    struct { const char *begin, *end; } pinned[MAX_PINNED];
+    struct {
+        const char *begin, *end;
+    } pinned[MAX_PINNED];
     uint32_t pinned_count;
 } state;
 
@@ -254,9 +256,9 @@ static CUresult fake_cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUm
         }
     }
     for (uint64_t i = first; i < first + granules; i++) {
-        if (!range->has_access[i] &&
-            mmap((void *)(range->begin + i * state.granularity), state.granularity, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_FIXED, state.file, (off_t)((range->frames[i] - 1) * state.granularity)) == MAP_FAILED) {
+        if (!range->has_access[i] && mmap((void *)(range->begin + i * state.granularity), state.granularity,
+                                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, state.file,
+                                          (off_t)((range->frames[i] - 1) * state.granularity)) == MAP_FAILED) {
             fake_die("cannot map");
         }
         range->has_access[i] = true;

@@ -11,24 +11,24 @@ enum item_kind { ITEM_RUN, ITEM_RECORD, ITEM_WAIT };
 struct item {
     enum item_kind kind;
     fake_work *run;
-    void *arguments;            /* own copy */
+    void *arguments; /* own copy */
     uint64_t nanoseconds;
-    struct CUevent_st *event;   /* RECORD */
-    uint32_t other;             /* WAIT: until this stream ... */
-    uint64_t until;             /* ... has done as many items */
+    struct CUevent_st *event; /* RECORD */
+    uint32_t other;           /* WAIT: until this stream ... */
+    uint64_t until;           /* ... has done as many items */
 };
 
 struct stream {
     struct item *items;
     uint64_t count, done, capacity;
-    uint64_t clock;             /* virtual nanoseconds */
+    uint64_t clock; /* virtual nanoseconds */
     bool is_running;
 };
 
 struct CUevent_st {
     bool is_recorded;
     uint32_t stream;
-    uint64_t position;          /* done once the stream has done as many items */
+    uint64_t position; /* done once the stream has done as many items */
     uint64_t clock;
 };
 

@@ -24,7 +24,7 @@ CUfunction fake_function(const char *name, uint32_t argument_bytes, fake_kernel 
         fake_die("too many functions");
     }
     struct CUfunc_st *function = &state.functions[state.count++];
-    *function = (struct CUfunc_st){ .argument_bytes = argument_bytes, .run = run, .nanoseconds = nanoseconds };
+    *function = (struct CUfunc_st){.argument_bytes = argument_bytes, .run = run, .nanoseconds = nanoseconds};
     strncpy(function->name, name, sizeof function->name - 1);
     return function;
 }
@@ -97,7 +97,8 @@ static CUresult fake_cuLaunchKernel(CUfunction function, unsigned grid_x, unsign
     return entered != CUDA_SUCCESS ? entered : put_launch(function, stream, parameters, extra);
 }
 
-static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+static CUresult fake_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                                      void **extra)
 {
     ENTER(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     return entered != CUDA_SUCCESS ? entered : put_launch(function, config->hStream, parameters, extra);
@@ -126,7 +127,7 @@ static CUresult fake_cuModuleGetFunction(CUfunction *function, CUmodule module, 
 
 struct copy {
     void *to;
-    const void *from;           /* NULL: the bytes follow */
+    const void *from; /* NULL: the bytes follow */
     size_t bytes;
     unsigned char payload[];
 };
@@ -149,7 +150,7 @@ static CUresult put_copy(void *to, const void *from, size_t bytes, CUstream stre
     if (copy == NULL) {
         fake_die("no memory");
     }
-    *copy = (struct copy){ .to = to, .from = is_taken ? NULL : from, .bytes = bytes };
+    *copy = (struct copy){.to = to, .from = is_taken ? NULL : from, .bytes = bytes};
     if (is_taken) {
         memcpy(copy->payload, from, bytes);
     }
@@ -214,7 +215,8 @@ static CUresult fake_cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
 static CUresult fake_cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
     ENTER(CUDA_ERROR_UNKNOWN);
-    return entered != CUDA_SUCCESS ? entered : put_copy((void *)to, (const void *)from, bytes, CU_STREAM_LEGACY, 1, false);
+    return entered != CUDA_SUCCESS ? entered
+                                   : put_copy((void *)to, (const void *)from, bytes, CU_STREAM_LEGACY, 1, false);
 }
 
 /* ---- sets ---- */
@@ -248,26 +250,28 @@ static CUresult put_set(struct set set, CUstream stream)
 static CUresult fake_cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count, CUstream stream)
 {
     ENTER(CUDA_ERROR_UNKNOWN);
-    return entered != CUDA_SUCCESS ? entered : put_set((struct set){ (void *)at, 0, count, 1, value, 1 }, stream);
+    return entered != CUDA_SUCCESS ? entered : put_set((struct set){(void *)at, 0, count, 1, value, 1}, stream);
 }
 
 static CUresult fake_cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t count, CUstream stream)
 {
     ENTER(CUDA_ERROR_UNKNOWN);
-    return entered != CUDA_SUCCESS ? entered : put_set((struct set){ (void *)at, 0, count, 1, value, 4 }, stream);
+    return entered != CUDA_SUCCESS ? entered : put_set((struct set){(void *)at, 0, count, 1, value, 4}, stream);
 }
 
 static CUresult fake_cuMemsetD8(CUdeviceptr at, unsigned char value, size_t count)
 {
     ENTER(CUDA_ERROR_UNKNOWN);
-    return entered != CUDA_SUCCESS ? entered : put_set((struct set){ (void *)at, 0, count, 1, value, 1 }, CU_STREAM_LEGACY);
+    return entered != CUDA_SUCCESS ? entered
+                                   : put_set((struct set){(void *)at, 0, count, 1, value, 1}, CU_STREAM_LEGACY);
 }
 
 static CUresult fake_cuMemsetD2D8Async(CUdeviceptr at, size_t pitch, unsigned char value, size_t width, size_t height,
                                        CUstream stream)
 {
     ENTER(CUDA_ERROR_UNKNOWN);
-    return entered != CUDA_SUCCESS ? entered : put_set((struct set){ (void *)at, pitch, width, height, value, 1 }, stream);
+    return entered != CUDA_SUCCESS ? entered
+                                   : put_set((struct set){(void *)at, pitch, width, height, value, 1}, stream);
 }
 
 void fake_open_work(void)

@@ -10,24 +10,24 @@
 #include <stdint.h>
 
 #define NETWORK_MAX_BLOCKS 32
-#define NETWORK_NEVER UINT32_MAX
+#define NETWORK_NEVER      UINT32_MAX
 
 struct network_settings {
     uint32_t blocks, iterations;
-    size_t unit_bytes;          /* of one activation */
+    size_t unit_bytes; /* of one activation */
     /* 0: never */
-    uint32_t exception_at;      /* iteration that ends in the middle of its forward pass */
+    uint32_t exception_at;          /* iteration that ends in the middle of its forward pass */
     uint32_t backward_exception_at; /* ... of its backward pass */
-    uint32_t evaluate_after;    /* a forward-only pass follows this iteration ... */
-    uint32_t evaluate_every;    /* ... or every so many */
-    uint32_t small_batch_at;    /* this one has half the batch */
-    bool has_noise;             /* a buffer that a kernel fills otherwise each time, read again in backward */
-    bool has_stored_pointer;    /* a buffer that is reached only through a pointer which a kernel stored */
-    bool has_copied_pointer;    /* ... which a copy to the device carried */
-    bool has_activation_pointer; /* a kernel stores an activation's address, another one reads through it */
-    uint32_t late_pointer_at;   /* in this iteration a copy carries the address of an early activation */
-    uint32_t side_from;         /* from this iteration on, and in that one, activations and weights are read ... */
-    uint32_t side_at;           /* ... on a second stream as well */
+    uint32_t evaluate_after;        /* a forward-only pass follows this iteration ... */
+    uint32_t evaluate_every;        /* ... or every so many */
+    uint32_t small_batch_at;        /* this one has half the batch */
+    bool has_noise;                 /* a buffer that a kernel fills otherwise each time, read again in backward */
+    bool has_stored_pointer;        /* a buffer that is reached only through a pointer which a kernel stored */
+    bool has_copied_pointer;        /* ... which a copy to the device carried */
+    bool has_activation_pointer;    /* a kernel stores an activation's address, another one reads through it */
+    uint32_t late_pointer_at;       /* in this iteration a copy carries the address of an early activation */
+    uint32_t side_from;             /* from this iteration on, and in that one, activations and weights are read ... */
+    uint32_t side_at;               /* ... on a second stream as well */
 };
 
 struct machine {
@@ -39,15 +39,15 @@ struct machine {
     bool (*copy_out)(void *to, uint64_t from, size_t bytes);
     bool (*copy)(uint64_t to, uint64_t from, size_t bytes);
     bool (*clear)(uint64_t address, size_t bytes);
-    bool (*lane)(uint32_t lane); /* what follows goes on stream 0 or 1, behind everything so far */
+    bool (*lane)(uint32_t lane);                 /* what follows goes on stream 0 or 1, behind everything so far */
     void (*ended_iteration)(uint32_t iteration); /* may be NULL */
 };
 
 struct network_result {
-    bool is_complete;           /* false: the machine said an error, and the program ended there */
+    bool is_complete; /* false: the machine said an error, and the program ended there */
     uint32_t finished_iterations;
     uint64_t losses[64];
-    uint64_t corrupt;           /* the noise read in backward was not the one that forward made */
+    uint64_t corrupt; /* the noise read in backward was not the one that forward made */
     uint64_t state_bytes;
     unsigned char state[1 << 18]; /* all persistent buffers */
 };
@@ -68,43 +68,43 @@ uint64_t plain_peak_bytes(void);
 struct engine_machine {
     CUstream stream;
     bool is_readable;
-    bool is_retrying;           /* a call that was refused is made once more */
-    uint64_t cap_bytes;         /* 0: not checked */
+    bool is_retrying;   /* a call that was refused is made once more */
+    uint64_t cap_bytes; /* 0: not checked */
     void (*ended_iteration)(uint32_t iteration);
 };
 const struct machine *engine_machine_open(const struct engine_machine *settings);
-CUresult engine_machine_error(void); /* the last */
+CUresult engine_machine_error(void);             /* the last */
 void engine_machine_use_stream(CUstream stream); /* from here on */
 /* How the next launches are presented: under capture, or with arguments that could not be read. */
 void engine_machine_present(bool is_captured, bool is_opaque);
 
 /* ---- kernels: name, words of the argument block that are stored and loaded through, as bits; time ---- */
-#define NETWORK_KERNELS(K)                          \
-    K(linear_forward, 0x1, 0x6, 20000)              \
-    K(linear_backward, 0x11, 0x1e, 40000)           \
-    K(norm_forward, 0x5, 0x6, 5000)                 \
-    K(norm_evaluate, 0x1, 0x6, 5000)                \
-    K(norm_backward, 0x1, 0x6, 5000)                \
-    K(activate, 0x1, 0x1, 3000)                     \
-    K(activate_backward, 0x1, 0x3, 3000)            \
-    K(dropout_forward, 0x3, 0x4, 4000)              \
-    K(dropout_backward, 0x1, 0x6, 4000)             \
-    K(loss_forward, 0x1, 0x2, 3000)                 \
-    K(loss_backward, 0x1, 0x6, 3000)                \
-    K(optimise, 0x3, 0x7, 2000)                     \
-    K(add_mean, 0x1, 0x3, 2000)                     \
-    K(noise, 0x1, 0x0, 3000)                        \
-    K(noise_sum, 0x1, 0x2, 2000)                    \
-    K(noise_check, 0x1, 0x7, 2000)                  \
-    K(store_pointer, 0x1, 0x0, 1000)                \
-    K(change_through, 0x0, 0x1, 2000)               \
+#define NETWORK_KERNELS(K)                                                                                             \
+    K(linear_forward, 0x1, 0x6, 20000)                                                                                 \
+    K(linear_backward, 0x11, 0x1e, 40000)                                                                              \
+    K(norm_forward, 0x5, 0x6, 5000)                                                                                    \
+    K(norm_evaluate, 0x1, 0x6, 5000)                                                                                   \
+    K(norm_backward, 0x1, 0x6, 5000)                                                                                   \
+    K(activate, 0x1, 0x1, 3000)                                                                                        \
+    K(activate_backward, 0x1, 0x3, 3000)                                                                               \
+    K(dropout_forward, 0x3, 0x4, 4000)                                                                                 \
+    K(dropout_backward, 0x1, 0x6, 4000)                                                                                \
+    K(loss_forward, 0x1, 0x2, 3000)                                                                                    \
+    K(loss_backward, 0x1, 0x6, 3000)                                                                                   \
+    K(optimise, 0x3, 0x7, 2000)                                                                                        \
+    K(add_mean, 0x1, 0x3, 2000)                                                                                        \
+    K(noise, 0x1, 0x0, 3000)                                                                                           \
+    K(noise_sum, 0x1, 0x2, 2000)                                                                                       \
+    K(noise_check, 0x1, 0x7, 2000)                                                                                     \
+    K(store_pointer, 0x1, 0x0, 1000)                                                                                   \
+    K(change_through, 0x0, 0x1, 2000)                                                                                  \
     K(read_through, 0x1, 0x3, 2000)
 
 enum network_kernel {
 #define K(name, stored, loaded, time) NETWORK_##name,
     NETWORK_KERNELS(K)
 #undef K
-    NETWORK_KERNEL_COUNT
+        NETWORK_KERNEL_COUNT
 };
 
 /* All kernels take this block; unused words are 0. */

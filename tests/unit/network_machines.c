@@ -76,14 +76,14 @@ static bool plain_clear(uint64_t address, size_t bytes)
 
 const struct machine *plain_machine(void)
 {
-    static const struct machine machine = { .allocate = plain_allocate,
-                                            .release = plain_release,
-                                            .launch = plain_launch,
-                                            .copy_in = plain_copy_in,
-                                            .copy_out = plain_copy_out,
-                                            .copy = plain_copy,
-                                            .clear = plain_clear,
-                                            .lane = plain_lane };
+    static const struct machine machine = {.allocate = plain_allocate,
+                                           .release = plain_release,
+                                           .launch = plain_launch,
+                                           .copy_in = plain_copy_in,
+                                           .copy_out = plain_copy_out,
+                                           .copy = plain_copy,
+                                           .clear = plain_clear,
+                                           .lane = plain_lane};
     plain.held = plain.peak = 0;
     return &machine;
 }
@@ -173,15 +173,20 @@ static bool engine_machine_launch(uint32_t kernel, const void *arguments)
 {
     struct network_arguments block;
     memcpy(&block, arguments, sizeof block);
-    struct operation operation = { .kind = OPERATION_LAUNCH,
-                                   .arguments = (unsigned char *)&block,
-                                   .argument_bytes = sizeof block,
-                                   .facts = &engine.facts[kernel],
-                                   .config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-                                               .blockDimY = 1, .blockDimZ = 1, .hStream = engine.settings.stream },
-                                   .is_captured = engine.is_captured,
-                                   .is_opaque = engine.is_opaque,
-                                   .forward = forward_as_it_is };
+    struct operation operation = {.kind = OPERATION_LAUNCH,
+                                  .arguments = (unsigned char *)&block,
+                                  .argument_bytes = sizeof block,
+                                  .facts = &engine.facts[kernel],
+                                  .config = {.gridDimX = 1,
+                                             .gridDimY = 1,
+                                             .gridDimZ = 1,
+                                             .blockDimX = 1,
+                                             .blockDimY = 1,
+                                             .blockDimZ = 1,
+                                             .hStream = engine.settings.stream},
+                                  .is_captured = engine.is_captured,
+                                  .is_opaque = engine.is_opaque,
+                                  .forward = forward_as_it_is};
     operation.call = &operation;
     return submit(&operation);
 }
@@ -189,10 +194,10 @@ static bool engine_machine_launch(uint32_t kernel, const void *arguments)
 static bool submit_copy(struct copy_arguments copy)
 {
     copy.is_synchronous = engine.settings.stream == CU_STREAM_LEGACY;
-    struct operation operation = { .kind = OPERATION_COPY,
-                                   .arguments = (unsigned char *)&copy,
-                                   .argument_bytes = sizeof copy,
-                                   .forward = forward_as_it_is };
+    struct operation operation = {.kind = OPERATION_COPY,
+                                  .arguments = (unsigned char *)&copy,
+                                  .argument_bytes = sizeof copy,
+                                  .forward = forward_as_it_is};
     operation.call = &operation;
     return submit(&operation);
 }
@@ -200,18 +205,16 @@ static bool submit_copy(struct copy_arguments copy)
 static bool engine_machine_copy_in(uint64_t to, const void *from, size_t bytes)
 {
     return checked(engine_scan(from, bytes, to)) &&
-           submit_copy((struct copy_arguments){ .destination = to,
-                                                .source = (uint64_t)(uintptr_t)from,
-                                                .bytes = bytes,
-                                                .direction = COPY_HOST_TO_DEVICE });
+           submit_copy((struct copy_arguments){.destination = to,
+                                               .source = (uint64_t)(uintptr_t)from,
+                                               .bytes = bytes,
+                                               .direction = COPY_HOST_TO_DEVICE});
 }
 
 static bool engine_machine_copy_out(void *to, uint64_t from, size_t bytes)
 {
-    bool is_done = submit_copy((struct copy_arguments){ .destination = (uint64_t)(uintptr_t)to,
-                                                        .source = from,
-                                                        .bytes = bytes,
-                                                        .direction = COPY_DEVICE_TO_HOST });
+    bool is_done = submit_copy((struct copy_arguments){
+        .destination = (uint64_t)(uintptr_t)to, .source = from, .bytes = bytes, .direction = COPY_DEVICE_TO_HOST});
     if (engine.settings.stream != CU_STREAM_LEGACY) {
         engine_before_sync(engine.settings.stream);
         is_done = checked(engine_after_sync(driver.cuStreamSynchronize(engine.settings.stream))) && is_done;
@@ -222,7 +225,7 @@ static bool engine_machine_copy_out(void *to, uint64_t from, size_t bytes)
 static bool engine_machine_copy(uint64_t to, uint64_t from, size_t bytes)
 {
     return submit_copy(
-        (struct copy_arguments){ .destination = to, .source = from, .bytes = bytes, .direction = COPY_DEVICE_TO_DEVICE });
+        (struct copy_arguments){.destination = to, .source = from, .bytes = bytes, .direction = COPY_DEVICE_TO_DEVICE});
 }
 
 static bool engine_machine_lane(uint32_t lane)
@@ -242,11 +245,11 @@ static bool engine_machine_lane(uint32_t lane)
 
 static bool engine_machine_clear(uint64_t address, size_t bytes)
 {
-    struct set_arguments set = { .destination = address, .width = bytes, .height = 1, .element_bytes = 1 };
-    struct operation operation = { .kind = OPERATION_SET,
-                                   .arguments = (unsigned char *)&set,
-                                   .argument_bytes = sizeof set,
-                                   .forward = forward_as_it_is };
+    struct set_arguments set = {.destination = address, .width = bytes, .height = 1, .element_bytes = 1};
+    struct operation operation = {.kind = OPERATION_SET,
+                                  .arguments = (unsigned char *)&set,
+                                  .argument_bytes = sizeof set,
+                                  .forward = forward_as_it_is};
     operation.call = &operation;
     return submit(&operation);
 }
@@ -257,22 +260,22 @@ static void fill_facts(void)
         const char *name;
         uint64_t stored, loaded, nanoseconds;
     } table[] = {
-#define K(name, stored, loaded, time) { #name, stored, loaded, time },
+#define K(name, stored, loaded, time) {#name, stored, loaded, time},
         NETWORK_KERNELS(K)
 #undef K
     };
     for (uint32_t i = 0; i < NETWORK_KERNEL_COUNT; i++) {
         engine.facts[i] = (struct function_facts){
-            .function = fake_function(table[i].name, sizeof(struct network_arguments), network_kernel(i),
-                                      table[i].nanoseconds),
+            .function =
+                fake_function(table[i].name, sizeof(struct network_arguments), network_kernel(i), table[i].nanoseconds),
             .name = table[i].name,
             .param_count = 1,
             .argument_bytes = sizeof(struct network_arguments),
             .has_param_info = true,
             .is_readable = engine.settings.is_readable,
             .has_indirect_access = i == NETWORK_change_through || i == NETWORK_read_through,
-            .stored_words = { table[i].stored },
-            .loaded_words = { table[i].loaded },
+            .stored_words = {table[i].stored},
+            .loaded_words = {table[i].loaded},
         };
     }
 }
@@ -282,14 +285,14 @@ const struct machine *engine_machine_open(const struct engine_machine *settings)
     engine.settings = *settings;
     engine.error = CUDA_SUCCESS;
     fill_facts();
-    engine.machine = (struct machine){ .allocate = engine_machine_allocate,
-                                       .release = engine_machine_release,
-                                       .launch = engine_machine_launch,
-                                       .copy_in = engine_machine_copy_in,
-                                       .copy_out = engine_machine_copy_out,
-                                       .copy = engine_machine_copy,
-                                       .clear = engine_machine_clear,
-                                       .lane = engine_machine_lane,
-                                       .ended_iteration = settings->ended_iteration };
+    engine.machine = (struct machine){.allocate = engine_machine_allocate,
+                                      .release = engine_machine_release,
+                                      .launch = engine_machine_launch,
+                                      .copy_in = engine_machine_copy_in,
+                                      .copy_out = engine_machine_copy_out,
+                                      .copy = engine_machine_copy,
+                                      .clear = engine_machine_clear,
+                                      .lane = engine_machine_lane,
+                                      .ended_iteration = settings->ended_iteration};
     return &engine.machine;
 }

@@ -11,7 +11,7 @@ struct entry {
 struct search {
     const struct policy_problem *p;
     uint64_t cap;
-    uint64_t *cost;         /* per state */
+    uint64_t *cost; /* per state */
     bool *is_done;
     struct entry *heap;
     uint32_t heap_count;

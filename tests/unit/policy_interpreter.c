@@ -4,9 +4,9 @@
 
 struct interpreter {
     const struct policy_problem *p;
-    uint64_t *value;     /* content; 0 = not there */
-    uint64_t *host;      /* copy on the host; 0 = none */
-    uint64_t *truth;     /* what the undropped run computes */
+    uint64_t *value; /* content; 0 = not there */
+    uint64_t *host;  /* copy on the host; 0 = none */
+    uint64_t *truth; /* what the undropped run computes */
     uint32_t position;
     uint64_t peak;
 };

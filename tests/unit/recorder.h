@@ -11,7 +11,7 @@ enum access { READS, WRITES, CHANGES, SETS, REACHES };
 
 struct access_to {
     uint32_t allocation;
-    enum access access;         /* SETS: every byte, without reading; REACHES: read through a pointer in memory */
+    enum access access; /* SETS: every byte, without reading; REACHES: read through a pointer in memory */
 };
 
 static struct {
@@ -29,9 +29,8 @@ static void open_memory(void)
     state.stream = streams_number(fake_stream());
     REQUIRE(proof_open(state.stream));
     for (uint32_t i = 0; i < 8; i++) {
-        state.facts[i] = (struct function_facts){ .function = fake_function("kernel", 8, NULL, 0),
-                                                  .name = "kernel",
-                                                  .has_param_info = true };
+        state.facts[i] = (struct function_facts){
+            .function = fake_function("kernel", 8, NULL, 0), .name = "kernel", .has_param_info = true};
     }
 }
 
@@ -61,13 +60,13 @@ static void give_up(uint32_t index)
 
 static struct touch touch_of(const struct access_to *to, bool is_exact)
 {
-    return (struct touch){ .allocation = to->allocation,
-                           .is_stored = is_exact && to->access != READS && to->access != REACHES,
-                           .is_loaded = to->access != SETS,
-                           .is_exact = is_exact,
-                           .is_full_write = to->access == SETS,
-                           .is_hidden = to->access == REACHES,
-                           .was_fresh = space_get(to->allocation)->is_fresh };
+    return (struct touch){.allocation = to->allocation,
+                          .is_stored = is_exact && to->access != READS && to->access != REACHES,
+                          .is_loaded = to->access != SETS,
+                          .is_exact = is_exact,
+                          .is_full_write = to->access == SETS,
+                          .is_hidden = to->access == REACHES,
+                          .was_fresh = space_get(to->allocation)->is_fresh};
 }
 
 /* Records one operation that does to its allocations what `list` says. */
@@ -84,7 +83,7 @@ static uint32_t record(struct operation operation, bool is_exact, const struct a
         }
         touches.items[i] = touch_of(&list[i], is_exact);
         touches.of_use[i] = i;
-        uses[i] = (struct use){ 8 * i, allocation->base };
+        uses[i] = (struct use){8 * i, allocation->base};
     }
     operation.uses = uses;
     operation.use_count = count;
@@ -100,26 +99,26 @@ static uint32_t record(struct operation operation, bool is_exact, const struct a
     return index;
 }
 
-#define TO(...) (const struct access_to[]){ __VA_ARGS__ }, (sizeof(struct access_to[]){ __VA_ARGS__ } / sizeof(struct access_to))
+#define TO(...)                                                                                                        \
+    (const struct access_to[]){__VA_ARGS__}, (sizeof(struct access_to[]){__VA_ARGS__} / sizeof(struct access_to))
 #define RUN(kernel, ...)                                                                                               \
-    record((struct operation){ .kind = OPERATION_LAUNCH, .facts = &state.facts[kernel] }, false, TO(__VA_ARGS__))
+    record((struct operation){.kind = OPERATION_LAUNCH, .facts = &state.facts[kernel]}, false, TO(__VA_ARGS__))
 
 static uint32_t copy_to_device(uint32_t destination)
 {
-    struct copy_arguments copy = { .direction = COPY_HOST_TO_DEVICE, .bytes = space_get(destination)->bytes };
-    return record((struct operation){ .kind = OPERATION_COPY,
-                                      .arguments = (unsigned char *)&copy,
-                                      .argument_bytes = sizeof copy },
-                  true, TO({ destination, SETS }));
+    struct copy_arguments copy = {.direction = COPY_HOST_TO_DEVICE, .bytes = space_get(destination)->bytes};
+    return record(
+        (struct operation){.kind = OPERATION_COPY, .arguments = (unsigned char *)&copy, .argument_bytes = sizeof copy},
+        true, TO({destination, SETS}));
 }
 
 /* The problem must be one that the planner takes, whatever else is asked of it. */
 static void make(uint32_t first, uint32_t count)
 {
-    struct plan plan = { 0 };
+    struct plan plan = {0};
     char why[256] = "";
     REQUIRE(learn_make(0, first, count, state.stream, &state.script, &state.problem));
-    struct policy_options options = { .cap_bytes = 1ull << 40 };
+    struct policy_options options = {.cap_bytes = 1ull << 40};
     enum policy_status status = policy_make_plan(&state.problem, &options, &plan, NULL, why, sizeof why);
     if (status != POLICY_OK) {
         fprintf(stderr, "the planner: %s\n", why);

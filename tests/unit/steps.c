@@ -5,7 +5,7 @@
 #include "shim/reside.h"
 #include "shim/swap.h"
 
-void engine_stop(void)          /* in place of shim/engine.c */
+void engine_stop(void) /* in place of shim/engine.c */
 {
     _exit(STOPPED_STATUS);
 }
@@ -53,16 +53,17 @@ struct step_state state;
 
 void steps_open(uint32_t cap, enum fake_order order)
 {
-    static fake_kernel *const kernels[] = { run_mix, run_change, run_noise, run_count };
+    static fake_kernel *const kernels[] = {run_mix, run_change, run_noise, run_count};
     core_open_device(cap, cap, true, order);
     REQUIRE(space_open());
     state.stream = streams_number(fake_stream());
     REQUIRE(proof_open(state.stream));
     for (uint32_t i = 0; i < 4; i++) {
-        state.facts[i] = (struct function_facts){ .function = fake_function("step", sizeof(struct block), kernels[i], 1000),
-                                                  .name = "step",
-                                                  .argument_bytes = sizeof(struct block),
-                                                  .has_param_info = true };
+        state.facts[i] =
+            (struct function_facts){.function = fake_function("step", sizeof(struct block), kernels[i], 1000),
+                                    .name = "step",
+                                    .argument_bytes = sizeof(struct block),
+                                    .has_param_info = true};
     }
     for (uint32_t i = 0; i < MAX_BUFFERS; i++) {
         state.buffers[i] = SPACE_NONE;
@@ -152,20 +153,24 @@ static void prepare(const struct step *step, struct prepared *p, struct touches 
     frames_arena(&begin, &end);
     steps_hold(step->out);
     bool has_inputs = step->kind == MIX || step->kind == COUNT;
-    p->block = (struct block){ .out = steps_buffer(step->out)->base,
-                               .left = has_inputs ? steps_buffer(step->left)->base : 0,
-                               .right = has_inputs ? steps_buffer(step->right)->base : 0,
-                               .scalar = state.scalar + (uint64_t)(step - state.steps) };
-    p->operation = (struct operation){ .kind = OPERATION_LAUNCH,
-                                       .stream = streams_handle(state.stream),
-                                       .arguments = (unsigned char *)&p->block,
-                                       .argument_bytes = sizeof p->block,
-                                       .uses = p->uses,
-                                       .facts = &state.facts[step->kind],
-                                       .config = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-                                                   .blockDimY = 1, .blockDimZ = 1,
-                                                   .hStream = streams_handle(state.stream) },
-                                       .forward = forward };
+    p->block = (struct block){.out = steps_buffer(step->out)->base,
+                              .left = has_inputs ? steps_buffer(step->left)->base : 0,
+                              .right = has_inputs ? steps_buffer(step->right)->base : 0,
+                              .scalar = state.scalar + (uint64_t)(step - state.steps)};
+    p->operation = (struct operation){.kind = OPERATION_LAUNCH,
+                                      .stream = streams_handle(state.stream),
+                                      .arguments = (unsigned char *)&p->block,
+                                      .argument_bytes = sizeof p->block,
+                                      .uses = p->uses,
+                                      .facts = &state.facts[step->kind],
+                                      .config = {.gridDimX = 1,
+                                                 .gridDimY = 1,
+                                                 .gridDimZ = 1,
+                                                 .blockDimX = 1,
+                                                 .blockDimY = 1,
+                                                 .blockDimZ = 1,
+                                                 .hStream = streams_handle(state.stream)},
+                                      .forward = forward};
     p->operation.call = &p->operation;
     REQUIRE(launch_find_uses(&p->operation, begin, end));
     uint32_t list[3];
@@ -173,9 +178,8 @@ static void prepare(const struct step *step, struct prepared *p, struct touches 
     touches->is_overfull = false;
     for (uint32_t i = 0; i < touches->count; i++) {
         const struct allocation *allocation = steps_buffer(list[i]);
-        touches->items[i] = (struct touch){ .allocation = allocation->index,
-                                            .is_loaded = true,
-                                            .was_fresh = allocation->is_fresh };
+        touches->items[i] =
+            (struct touch){.allocation = allocation->index, .is_loaded = true, .was_fresh = allocation->is_fresh};
         for (uint32_t j = 0; j < p->operation.use_count; j++) {
             if (p->uses[j].address == allocation->base) {
                 touches->of_use[j] = i;
@@ -187,11 +191,11 @@ static void prepare(const struct step *step, struct prepared *p, struct touches 
 /* What the step does to what is expected. */
 static void expect_step(const struct step *step)
 {
-    const struct block block = { .out = (uint64_t)(uintptr_t)state.expected[step->out],
-                                 .left = (uint64_t)(uintptr_t)state.expected[step->left],
-                                 .right = (uint64_t)(uintptr_t)state.expected[step->right],
-                                 .scalar = state.scalar + (uint64_t)(step - state.steps) };
-    static fake_kernel *const kernels[] = { run_mix, run_change, NULL, run_count };
+    const struct block block = {.out = (uint64_t)(uintptr_t)state.expected[step->out],
+                                .left = (uint64_t)(uintptr_t)state.expected[step->left],
+                                .right = (uint64_t)(uintptr_t)state.expected[step->right],
+                                .scalar = state.scalar + (uint64_t)(step - state.steps)};
+    static fake_kernel *const kernels[] = {run_mix, run_change, NULL, run_count};
     if (step->kind != NOISE) {
         kernels[step->kind](&block);
     }
@@ -241,7 +245,7 @@ void steps_free_all(void)
 }
 
 void steps_install(const struct step *steps, uint32_t step_count, const struct plan_item *items, uint32_t item_count,
-                    bool is_probation)
+                   bool is_probation)
 {
     state.steps = steps;
     state.step_count = step_count;
@@ -254,7 +258,7 @@ void steps_install(const struct step *steps, uint32_t step_count, const struct p
     REQUIRE(learn_make(0, 0, step_count, state.stream, &state.script, &state.problem));
     learn_stop();
     memcpy(state.items, items, item_count * sizeof *items);
-    state.script.plan = (struct plan){ .items = state.items, .item_count = item_count, .strategy = "by hand" };
+    state.script.plan = (struct plan){.items = state.items, .item_count = item_count, .strategy = "by hand"};
     learn_annotate(&state.script, &state.problem);
     REQUIRE(proof_plan(state.script.print_count, state.stream));
     follow_install(&state.script, is_probation, is_probation);

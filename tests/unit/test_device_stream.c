@@ -160,6 +160,7 @@ static void events_measure(void **unused)
     succeeds(cuEventCreate(&silent, CU_EVENT_DISABLE_TIMING));
     fails(cuEventElapsedTime(&milliseconds, begins, ends), CUDA_ERROR_INVALID_HANDLE);
     succeeds(cuEventRecord(begins, NULL));
+    succeeds(cuEventSynchronize(begins));
     hold(NULL, 0);
     succeeds(cuEventRecord(ends, NULL));
     succeeds(cuEventRecord(silent, NULL));

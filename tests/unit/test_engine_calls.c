@@ -1,4 +1,7 @@
-/* links: tests/unit/fake_%.c tests/unit/network%.c shim/engine.c shim/judge.c shim/refuse.c shim/frames.c shim/space.c shim/streams.c shim/store.c shim/swap.c shim/reside.c shim/hidden.c shim/proof.c shim/learn.c shim/compose.c shim/replay.c shim/follow.c shim/leave.c shim/proven.c shim/iterate.c shim/stats.c shim/launch.c shim/say.c shim/tracing.c trace/file.c trace/period.c policy/%.c */
+/* links: tests/unit/fake_%.c tests/unit/network%.c shim/engine.c shim/judge.c shim/refuse.c shim/frames.c shim/space.c
+ * shim/streams.c shim/store.c shim/swap.c shim/reside.c shim/hidden.c shim/proof.c shim/learn.c shim/compose.c
+ * shim/replay.c shim/follow.c shim/leave.c shim/proven.c shim/iterate.c shim/stats.c shim/launch.c shim/say.c
+ * shim/tracing.c trace/file.c trace/period.c policy/%.c */
 /* What the hooks may count on: engine.h, call by call. */
 #include "tests/unit/child.h"
 #include "tests/unit/fake_driver.h"
@@ -21,9 +24,10 @@ static void open_device(uint64_t device_frames, uint64_t cap_frames, enum fake_o
 {
     fake_config.cap_bytes = cap_frames * FRAME;
     fake_config.log_level = getenv("UNITS_LOG") != NULL ? atoi(getenv("UNITS_LOG")) : 0;
-    fake_open(&(struct fake_settings){ .memory_bytes = device_frames * FRAME, .granularity = FRAME, .order = order, .seed = 9 });
-    machine = engine_machine_open(&(struct engine_machine){
-        .stream = CU_STREAM_LEGACY, .is_readable = true, .cap_bytes = fake_config.cap_bytes });
+    fake_open(&(struct fake_settings){
+        .memory_bytes = device_frames * FRAME, .granularity = FRAME, .order = order, .seed = 9});
+    machine = engine_machine_open(
+        &(struct engine_machine){.stream = CU_STREAM_LEGACY, .is_readable = true, .cap_bytes = fake_config.cap_bytes});
 }
 
 static CUdeviceptr allocate(size_t bytes)
@@ -64,7 +68,7 @@ static bool is_filled(CUdeviceptr address, uint64_t value)
 
 static bool activate(CUdeviceptr address)
 {
-    return machine->launch(NETWORK_activate, &(struct network_arguments){ .pointers = { address }, .words = WORDS });
+    return machine->launch(NETWORK_activate, &(struct network_arguments){.pointers = {address}, .words = WORDS});
 }
 
 /* `count` large allocations, all filled. */
@@ -107,7 +111,7 @@ static void before_the_first_allocation_nothing_is_ours(const void *argument)
 }
 engine_test(before_the_first_allocation_nothing_is_ours)
 
-static void it_is_off_where_nothing_is_wanted(const void *argument)
+    static void it_is_off_where_nothing_is_wanted(const void *argument)
 {
     (void)argument;
     fake_config.cap_bytes = 0;
@@ -120,7 +124,7 @@ static void it_is_off_where_nothing_is_wanted(const void *argument)
 }
 engine_test(it_is_off_where_nothing_is_wanted)
 
-static void allocations_are_found_by_any_address(const void *argument)
+    static void allocations_are_found_by_any_address(const void *argument)
 {
     (void)argument;
     open_device(64, 32, FAKE_AT_ONCE);
@@ -139,7 +143,7 @@ static void allocations_are_found_by_any_address(const void *argument)
 }
 engine_test(allocations_are_found_by_any_address)
 
-static void wrong_frees_are_refused(const void *argument)
+    static void wrong_frees_are_refused(const void *argument)
 {
     (void)argument;
     open_device(64, 32, FAKE_AT_ONCE);
@@ -156,7 +160,7 @@ static void wrong_frees_are_refused(const void *argument)
 }
 engine_test(wrong_frees_are_refused)
 
-static void nothing_is_left_to_the_driver_to_refuse(const void *argument)
+    static void nothing_is_left_to_the_driver_to_refuse(const void *argument)
 {
     (void)argument;
     open_device(64, 32, FAKE_AT_ONCE);
@@ -166,7 +170,7 @@ static void nothing_is_left_to_the_driver_to_refuse(const void *argument)
 }
 engine_test(nothing_is_left_to_the_driver_to_refuse)
 
-static void more_than_the_cap_is_out_of_memory(const void *argument)
+    static void more_than_the_cap_is_out_of_memory(const void *argument)
 {
     (void)argument;
     open_device(64, 32, FAKE_AT_ONCE);
@@ -180,7 +184,7 @@ static void more_than_the_cap_is_out_of_memory(const void *argument)
 }
 engine_test(more_than_the_cap_is_out_of_memory)
 
-static void much_more_can_be_held_than_fits(const void *argument)
+    static void much_more_can_be_held_than_fits(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_LATE);
@@ -196,7 +200,7 @@ static void much_more_can_be_held_than_fits(const void *argument)
 }
 engine_test(much_more_can_be_held_than_fits)
 
-static void small_ones_alone_fill_the_cap_and_no_more(const void *argument)
+    static void small_ones_alone_fill_the_cap_and_no_more(const void *argument)
 {
     (void)argument;
     open_device(40, 20, FAKE_AT_ONCE);
@@ -213,8 +217,8 @@ static void small_ones_alone_fill_the_cap_and_no_more(const void *argument)
 }
 engine_test(small_ones_alone_fill_the_cap_and_no_more)
 
-/* The first slab frame is needed when others hold all: they make room. */
-static void a_small_one_makes_room(const void *argument)
+    /* The first slab frame is needed when others hold all: they make room. */
+    static void a_small_one_makes_room(const void *argument)
 {
     (void)argument;
     open_device(40, 20, FAKE_LATE);
@@ -230,16 +234,16 @@ static void a_small_one_makes_room(const void *argument)
 }
 engine_test(a_small_one_makes_room)
 
-/* ---- operations ---- */
+    /* ---- operations ---- */
 
-static void an_operation_that_does_not_fit_is_refused(const void *argument)
+    static void an_operation_that_does_not_fit_is_refused(const void *argument)
 {
     (void)argument;
     open_device(64, 20, FAKE_LATE);
     CUdeviceptr in = allocate(12 * FRAME), out = allocate(12 * FRAME), other = allocate(LARGE);
     fill(in, 3);
     fill(other, 4);
-    struct network_arguments arguments = { .pointers = { out, in, other }, .words = 10 };
+    struct network_arguments arguments = {.pointers = {out, in, other}, .words = 10};
     REQUIRE(!machine->launch(NETWORK_linear_forward, &arguments));
     REQUIRE_EQUAL(engine_machine_error(), CUDA_ERROR_OUT_OF_MEMORY);
     REQUIRE(is_filled(in, 3) && is_filled(other, 4)); /* nothing is lost, and it goes on */
@@ -248,14 +252,14 @@ static void an_operation_that_does_not_fit_is_refused(const void *argument)
 }
 engine_test(an_operation_that_does_not_fit_is_refused)
 
-/* The driver refuses the program's launch: the program is told, and nothing was done. */
-static void the_driver_s_refusal_reaches_the_program(const void *argument)
+    /* The driver refuses the program's launch: the program is told, and nothing was done. */
+    static void the_driver_s_refusal_reaches_the_program(const void *argument)
 {
     (void)argument;
     open_device(64, 40, FAKE_AT_ONCE);
     CUdeviceptr address = allocate(LARGE);
     fill(address, 3);
-    struct network_arguments arguments = { .pointers = { address }, .words = WORDS };
+    struct network_arguments arguments = {.pointers = {address}, .words = WORDS};
     fake_fail(1, false); /* resident already: the launch is the only call */
     REQUIRE(!machine->launch(NETWORK_activate, &arguments));
     REQUIRE(fake_has_failed());
@@ -264,7 +268,7 @@ static void the_driver_s_refusal_reaches_the_program(const void *argument)
 }
 engine_test(the_driver_s_refusal_reaches_the_program)
 
-static void captured_work_pins_what_it_touches(const void *argument)
+    static void captured_work_pins_what_it_touches(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_LATE);
@@ -283,14 +287,14 @@ static void captured_work_pins_what_it_touches(const void *argument)
 }
 engine_test(captured_work_pins_what_it_touches)
 
-static void unreadable_work_needs_everything(const void *argument)
+    static void unreadable_work_needs_everything(const void *argument)
 {
     (void)argument;
     open_device(64, 40, FAKE_LATE);
     CUdeviceptr list[6];
     fill_many(list, 6);
     engine_machine_present(false, true);
-    REQUIRE(machine->launch(NETWORK_activate, &(struct network_arguments){ .pointers = { list[0] }, .words = 0 }));
+    REQUIRE(machine->launch(NETWORK_activate, &(struct network_arguments){.pointers = {list[0]}, .words = 0}));
     engine_machine_present(false, false);
     for (uint32_t i = 0; i < 6; i++) {
         REQUIRE_EQUAL(fake_mapped_pages(list[i], LARGE), LARGE / FRAME);
@@ -304,7 +308,7 @@ static void unreadable_work_needs_everything(const void *argument)
 }
 engine_test(unreadable_work_needs_everything)
 
-static void unreadable_work_that_cannot_have_everything_is_refused(const void *argument)
+    static void unreadable_work_that_cannot_have_everything_is_refused(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_LATE);
@@ -316,13 +320,13 @@ static void unreadable_work_that_cannot_have_everything_is_refused(const void *a
 }
 engine_test(unreadable_work_that_cannot_have_everything_is_refused)
 
-/* ---- streams ---- */
+    /* ---- streams ---- */
 
-/* Two streams of the program's, ordered by its own events, on far more than fits. */
-static void two_streams_keep_their_order(const void *argument)
+    /* Two streams of the program's, ordered by its own events, on far more than fits. */
+    static void two_streams_keep_their_order(const void *argument)
 {
     open_device(40, 40, *(const enum fake_order *)argument);
-    CUstream streams[2] = { fake_stream(), fake_stream() };
+    CUstream streams[2] = {fake_stream(), fake_stream()};
     CUevent events[2];
     CUdeviceptr list[20];
     engine_machine_use_stream(streams[0]);
@@ -334,7 +338,7 @@ static void two_streams_keep_their_order(const void *argument)
         random = random * 6364136223846793005ull + 1442695040888963407ull;
         uint32_t from = (uint32_t)(random >> 40) % 20, to = (uint32_t)(random >> 50) % 20, lane = step % 2;
         if (from != to) { /* list[to] = list[from] ^ all bits of list[from]: a copy */
-            struct network_arguments arguments = { .pointers = { list[to], list[from], list[from] }, .words = WORDS };
+            struct network_arguments arguments = {.pointers = {list[to], list[from], list[from]}, .words = WORDS};
             REQUIRE(machine->launch(NETWORK_dropout_backward, &arguments));
         }
         REQUIRE_EQUAL(driver.cuEventRecord(events[lane], streams[lane]), CUDA_SUCCESS);
@@ -389,7 +393,7 @@ static void freed_memory_is_used_again_in_order(const void *argument)
 }
 engine_test(freed_memory_is_used_again_in_order)
 
-static void a_destroyed_stream_is_forgotten(const void *argument)
+    static void a_destroyed_stream_is_forgotten(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_LATE);
@@ -406,9 +410,9 @@ static void a_destroyed_stream_is_forgotten(const void *argument)
 }
 engine_test(a_destroyed_stream_is_forgotten)
 
-/* ---- pins, charges, information ---- */
+    /* ---- pins, charges, information ---- */
 
-static void pinned_memory_comes_in_and_stays(const void *argument)
+    static void pinned_memory_comes_in_and_stays(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_LATE);
@@ -427,7 +431,7 @@ static void pinned_memory_comes_in_and_stays(const void *argument)
 }
 engine_test(pinned_memory_comes_in_and_stays)
 
-static void too_many_pins_are_out_of_memory(const void *argument)
+    static void too_many_pins_are_out_of_memory(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_AT_ONCE);
@@ -447,7 +451,7 @@ static void too_many_pins_are_out_of_memory(const void *argument)
 }
 engine_test(too_many_pins_are_out_of_memory)
 
-static void charges_evict_and_are_refused_at_the_end(const void *argument)
+    static void charges_evict_and_are_refused_at_the_end(const void *argument)
 {
     (void)argument;
     open_device(40, 40, FAKE_LATE);
@@ -467,7 +471,7 @@ static void charges_evict_and_are_refused_at_the_end(const void *argument)
 }
 engine_test(charges_evict_and_are_refused_at_the_end)
 
-static void information_is_about_the_cap(const void *argument)
+    static void information_is_about_the_cap(const void *argument)
 {
     (void)argument;
     open_device(64, 40, FAKE_AT_ONCE);
@@ -484,9 +488,9 @@ static void information_is_about_the_cap(const void *argument)
 }
 engine_test(information_is_about_the_cap)
 
-/* ---- a device that refuses at the start ---- */
+    /* ---- a device that refuses at the start ---- */
 
-static void without_a_context_the_driver_is_asked(const void *argument)
+    static void without_a_context_the_driver_is_asked(const void *argument)
 {
     (void)argument;
     open_device(64, 40, FAKE_AT_ONCE);
@@ -500,7 +504,7 @@ static void without_a_context_the_driver_is_asked(const void *argument)
 }
 engine_test(without_a_context_the_driver_is_asked)
 
-static void a_cap_that_cannot_be_held_stops_at_once(const void *argument)
+    static void a_cap_that_cannot_be_held_stops_at_once(const void *argument)
 {
     CUdeviceptr address = 0;
     open_device(64, 40, FAKE_AT_ONCE);
@@ -529,7 +533,7 @@ static void where_it_fits_nothing_is_done(const void *argument)
 {
     (void)argument;
     static struct network_result plain, capped;
-    static const struct network_settings network = { .blocks = 4, .iterations = 8, .unit_bytes = LARGE };
+    static const struct network_settings network = {.blocks = 4, .iterations = 8, .unit_bytes = LARGE};
     network_run(&network, plain_machine(), &plain);
     open_device(400, 300, FAKE_LATE);
     network_run(&network, machine, &capped);
@@ -543,11 +547,11 @@ static void where_it_fits_nothing_is_done(const void *argument)
 }
 engine_test(where_it_fits_nothing_is_done)
 
-static void a_trace_without_a_cap_is_only_a_trace(const void *argument)
+    static void a_trace_without_a_cap_is_only_a_trace(const void *argument)
 {
     (void)argument;
     static struct network_result plain, traced;
-    static const struct network_settings network = { .blocks = 3, .iterations = 6, .unit_bytes = LARGE };
+    static const struct network_settings network = {.blocks = 3, .iterations = 6, .unit_bytes = LARGE};
     char path[] = "/tmp/reprise-unit-XXXXXX";
     int file = mkstemp(path);
     REQUIRE(file >= 0);
@@ -562,7 +566,7 @@ static void a_trace_without_a_cap_is_only_a_trace(const void *argument)
 }
 engine_test(a_trace_without_a_cap_is_only_a_trace)
 
-int main(void)
+    int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_before_the_first_allocation_nothing_is_ours),

@@ -1,6 +1,9 @@
-/* links: tests/unit/fake_%.c tests/unit/network%.c shim/engine.c shim/judge.c shim/refuse.c shim/frames.c shim/space.c shim/streams.c shim/store.c shim/swap.c shim/reside.c shim/hidden.c shim/proof.c shim/learn.c shim/compose.c shim/replay.c shim/follow.c shim/leave.c shim/proven.c shim/iterate.c shim/stats.c shim/launch.c shim/say.c shim/tracing.c trace/file.c trace/period.c policy/%.c */
-/* Every driver call fails once, and from every one on all fail. Whatever happens, the program gets an error or the right
- * bytes; a call that was refused can be made again; nothing crashes, and no frame is lost. */
+/* links: tests/unit/fake_%.c tests/unit/network%.c shim/engine.c shim/judge.c shim/refuse.c shim/frames.c shim/space.c
+ * shim/streams.c shim/store.c shim/swap.c shim/reside.c shim/hidden.c shim/proof.c shim/learn.c shim/compose.c
+ * shim/replay.c shim/follow.c shim/leave.c shim/proven.c shim/iterate.c shim/stats.c shim/launch.c shim/say.c
+ * shim/tracing.c trace/file.c trace/period.c policy/%.c */
+/* Every driver call fails once, and from every one on all fail. Whatever happens, the program gets an error or the
+ * right bytes; a call that was refused can be made again; nothing crashes, and no frame is lost. */
 #include "tests/unit/child.h"
 #include "tests/unit/fake_driver.h"
 #include "tests/unit/network.h"
@@ -11,10 +14,10 @@
 
 #include <sys/mman.h>
 
-#define FRAME 4096u
-#define UNIT (8u * FRAME)
-#define FIRST_CALL 3            /* the two before it ask whether there is a context: without one nothing is held */
-#define STOPPED_STATUS 3        /* the engine ended the process, with a reason */
+#define FRAME          4096u
+#define UNIT           (8u * FRAME)
+#define FIRST_CALL     3 /* the two before it ask whether there is a context: without one nothing is held */
+#define STOPPED_STATUS 3 /* the engine ended the process, with a reason */
 
 struct trial {
     uint64_t nth;
@@ -22,15 +25,15 @@ struct trial {
     enum fake_order order;
 };
 
-static const struct network_settings network = { .blocks = 4, .iterations = 6, .unit_bytes = UNIT, .exception_at = 4 };
+static const struct network_settings network = {.blocks = 4, .iterations = 6, .unit_bytes = UNIT, .exception_at = 4};
 static struct network_result plain;
 
 /* Filled by the children. */
 static struct {
-    uint64_t calls;             /* driver calls of a run in which none fails */
-    uint32_t used_frames;       /* when the program has freed everything */
+    uint64_t calls;       /* driver calls of a run in which none fails */
+    uint32_t used_frames; /* when the program has freed everything */
     char failed_call[64];
-} *shared;
+} * shared;
 
 static void open_device(const struct trial *trial)
 {
@@ -38,7 +41,8 @@ static void open_device(const struct trial *trial)
     fake_config.may_swap = !trial->may_not_swap;
     fake_config.is_strict = trial->is_strict;
     fake_config.log_level = getenv("UNITS_LOG") != NULL ? atoi(getenv("UNITS_LOG")) : 0;
-    fake_open(&(struct fake_settings){ .memory_bytes = fake_config.cap_bytes, .granularity = FRAME, .order = trial->order });
+    fake_open(
+        &(struct fake_settings){.memory_bytes = fake_config.cap_bytes, .granularity = FRAME, .order = trial->order});
 }
 
 static uint32_t used_frames(void)
@@ -51,10 +55,10 @@ static void try_once(const void *argument)
     static struct network_result capped;
     const struct trial *trial = argument;
     open_device(trial);
-    const struct engine_machine settings = { .stream = CU_STREAM_LEGACY,
-                                             .is_readable = true,
-                                             .is_retrying = trial->is_retrying,
-                                             .cap_bytes = fake_config.cap_bytes };
+    const struct engine_machine settings = {.stream = CU_STREAM_LEGACY,
+                                            .is_readable = true,
+                                            .is_retrying = trial->is_retrying,
+                                            .cap_bytes = fake_config.cap_bytes};
     const struct machine *machine = engine_machine_open(&settings);
     fake_fail(trial->nth, trial->is_sticky);
     network_run(&network, machine, &capped);
@@ -71,7 +75,7 @@ static void try_once(const void *argument)
     }
     REQUIRE(network_free(machine));
     if (follow_is_on()) {
-        follow_leave();         /* what a plan keeps beyond the program's frees goes now */
+        follow_leave(); /* what a plan keeps beyond the program's frees goes now */
     }
     if (trial->nth == 0 || getenv("UNITS_HERE") != NULL) {
         shared->calls = calls;
@@ -84,7 +88,7 @@ static void try_once(const void *argument)
 static uint32_t step(void)
 {
     const char *text = getenv("UNITS_TORTURE_STEP"); /* 1: every call */
-    return text == NULL ? 131 : (uint32_t)atoi(text);
+    return text == NULL ? 197 : (uint32_t)atoi(text);
 }
 
 static void torture(struct trial trial)
@@ -114,25 +118,25 @@ static void torture(struct trial trial)
 static void test_each_call_once(void **state)
 {
     (void)state;
-    torture((struct trial){ .is_sticky = false });
+    torture((struct trial){.is_sticky = false});
 }
 
 static void test_each_call_once_and_again(void **state)
 {
     (void)state;
-    torture((struct trial){ .is_retrying = true });
+    torture((struct trial){.is_retrying = true});
 }
 
 static void test_each_call_once_strict(void **state)
 {
     (void)state;
-    torture((struct trial){ .is_strict = true, .may_not_swap = true });
+    torture((struct trial){.is_strict = true, .may_not_swap = true});
 }
 
 static void test_from_each_call_on(void **state)
 {
     (void)state;
-    torture((struct trial){ .is_sticky = true, .order = FAKE_LATE });
+    torture((struct trial){.is_sticky = true, .order = FAKE_LATE});
 }
 
 int main(void)

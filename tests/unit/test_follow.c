@@ -1,4 +1,6 @@
-/* links: tests/unit/fake_%.c tests/unit/steps.c shim/follow.c shim/replay.c shim/leave.c shim/proven.c shim/reside.c shim/swap.c shim/hidden.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c shim/store.c shim/launch.c shim/say.c policy/%.c */
+/* links: tests/unit/fake_%.c tests/unit/steps.c shim/follow.c shim/replay.c shim/leave.c shim/proven.c shim/reside.c
+ * shim/swap.c shim/hidden.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c
+ * shim/store.c shim/launch.c shim/say.c policy/%.c */
 #include "tests/unit/steps.h"
 
 #include "shim/proof.h"
@@ -8,11 +10,11 @@
 
 /* ---- a chain: 3 = f(0,1), 4 = f(3,1), 5 = f(4,2), 6 = f(5,3): 3 is wanted again late ---- */
 
-static const struct step chain[] = { { MIX, 3, 0, 1, 0 }, { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 2, 0 }, { MIX, 6, 5, 3, 0 } };
+static const struct step chain[] = {{MIX, 3, 0, 1, 0}, {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 2, 0}, {MIX, 6, 5, 3, 0}};
 
 /* Versions are numbered as their producers. */
-static const struct plan_item chain_plan[] = { { PLAN_RUN, 0 },    { PLAN_RUN, 1 }, { PLAN_DROP, 0 },
-                                               { PLAN_RUN, 2 },    { PLAN_REPLAY, 0 }, { PLAN_RUN, 3 } };
+static const struct plan_item chain_plan[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},    {PLAN_DROP, 0},
+                                              {PLAN_RUN, 2}, {PLAN_REPLAY, 0}, {PLAN_RUN, 3}};
 
 static void a_dropped_version_is_gone_and_comes_back(const void *argument)
 {
@@ -25,7 +27,7 @@ static void a_dropped_version_is_gone_and_comes_back(const void *argument)
         uint32_t used = steps_frames_in_use();
         REQUIRE(steps_follow_one(&chain[2]));
         REQUIRE(!steps_is_resident(3) && steps_buffer(3)->is_dropped);
-        REQUIRE_EQUAL(steps_frames_in_use(), used); /* one dropped, one new */
+        REQUIRE_EQUAL(steps_frames_in_use(), used);                        /* one dropped, one new */
         REQUIRE_EQUAL(fake_mapped_pages(steps_buffer(3)->base, LARGE), 0); /* strict */
         REQUIRE(steps_follow_one(&chain[3]));
         REQUIRE(steps_is_resident(3) && !steps_buffer(3)->is_dropped);
@@ -63,20 +65,21 @@ static void after_probation_no_copy_is_kept(const void *argument)
         steps_free_all();
     }
     proven_look(follow_script());
-    REQUIRE_EQUAL(proven_count().verified, 6); /* by fingerprint */
+    REQUIRE_EQUAL(proven_count().verified, 6);              /* by fingerprint */
     REQUIRE(swap_count().audited_bytes <= audited + LARGE); /* a random share */
 }
 core_test(after_probation_no_copy_is_kept)
 
-/* The recipe is replayed although the program has freed what it needs: the plan keeps that, or rebuilds it aside. */
-static const struct step freeing[] = { { MIX, 3, 0, 1, 0 }, { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 2, 1u << 3 },
-                                       { MIX, 6, 5, 4, 0 }, { MIX, 7, 6, 2, 0 } };
+    /* The recipe is replayed although the program has freed what it needs: the plan keeps that, or rebuilds it aside.
+     */
+    static const struct step freeing[] = {
+        {MIX, 3, 0, 1, 0}, {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 2, 1u << 3}, {MIX, 6, 5, 4, 0}, {MIX, 7, 6, 2, 0}};
 
 static void what_the_program_freed_may_be_kept_for_a_recipe(const void *argument)
 {
     (void)argument;
-    static const struct plan_item items[] = { { PLAN_RUN, 0 },    { PLAN_RUN, 1 },  { PLAN_RUN, 2 }, { PLAN_DROP, 1 },
-                                              { PLAN_REPLAY, 1 }, { PLAN_DROP, 0 }, { PLAN_RUN, 3 }, { PLAN_RUN, 4 } };
+    static const struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},  {PLAN_RUN, 2}, {PLAN_DROP, 1},
+                                             {PLAN_REPLAY, 1}, {PLAN_DROP, 0}, {PLAN_RUN, 3}, {PLAN_RUN, 4}};
     steps_open(100, FAKE_LATE);
     INSTALL(freeing, items, true);
     uint32_t before = steps_frames_in_use();
@@ -90,13 +93,13 @@ static void what_the_program_freed_may_be_kept_for_a_recipe(const void *argument
 }
 core_test(what_the_program_freed_may_be_kept_for_a_recipe)
 
-static void what_the_program_freed_may_be_rebuilt_aside(const void *argument)
+    static void what_the_program_freed_may_be_rebuilt_aside(const void *argument)
 {
     (void)argument;
-    static const struct plan_item items[] = { { PLAN_RUN, 0 },    { PLAN_RUN, 1 },  { PLAN_DROP, 0 },
-                                              { PLAN_DROP, 1 },   { PLAN_REPLAY, 0 }, { PLAN_REPLAY, 1 }, { PLAN_RUN, 2 },
-                                              { PLAN_DROP, 0 },   { PLAN_DROP, 1 }, { PLAN_REPLAY, 0 }, { PLAN_REPLAY, 1 },
-                                              { PLAN_DROP, 0 },   { PLAN_RUN, 3 },  { PLAN_RUN, 4 } };
+    static const struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_DROP, 0},   {PLAN_DROP, 1},
+                                             {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_RUN, 2},    {PLAN_DROP, 0},
+                                             {PLAN_DROP, 1},   {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_DROP, 0},
+                                             {PLAN_RUN, 3},    {PLAN_RUN, 4}};
     steps_open(100, FAKE_LATE);
     INSTALL(freeing, items, true);
     uint32_t before = steps_frames_in_use();
@@ -110,15 +113,15 @@ static void what_the_program_freed_may_be_rebuilt_aside(const void *argument)
 }
 core_test(what_the_program_freed_may_be_rebuilt_aside)
 
-/* ---- writes that a replay does not want ---- */
+    /* ---- writes that a replay does not want ---- */
 
-static const struct step counting[] = { { COUNT, 3, 0, 2, 0 }, { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 3, 0 } };
+    static const struct step counting[] = {{COUNT, 3, 0, 2, 0}, {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 3, 0}};
 
 static void statistics_are_not_updated_twice(const void *argument)
 {
     (void)argument;
-    static const struct plan_item items[] = { { PLAN_RUN, 0 }, { PLAN_RUN, 1 }, { PLAN_DROP, 0 }, { PLAN_REPLAY, 0 },
-                                              { PLAN_RUN, 2 } };
+    static const struct plan_item items[] = {
+        {PLAN_RUN, 0}, {PLAN_RUN, 1}, {PLAN_DROP, 0}, {PLAN_REPLAY, 0}, {PLAN_RUN, 2}};
     steps_open(100, FAKE_LATE);
     INSTALL(counting, items, true);
     for (uint32_t i = 0; i < 4; i++) {
@@ -130,15 +133,15 @@ static void statistics_are_not_updated_twice(const void *argument)
 }
 core_test(statistics_are_not_updated_twice)
 
-/* An output that is still there is not written by a replay for another one. */
-static void changes_in_place_are_replayed_in_order(const void *argument)
+    /* An output that is still there is not written by a replay for another one. */
+    static void changes_in_place_are_replayed_in_order(const void *argument)
 {
     (void)argument;
-    static const struct step steps[] = { { MIX, 3, 0, 1, 0 }, { CHANGE, 3, 0, 0, 0 }, { CHANGE, 3, 0, 0, 0 },
-                                         { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 1, 0 },    { MIX, 6, 5, 3, 0 } };
-    static const struct plan_item items[] = { { PLAN_RUN, 0 },    { PLAN_RUN, 1 },    { PLAN_RUN, 2 }, { PLAN_RUN, 3 },
-                                              { PLAN_DROP, 2 },   { PLAN_RUN, 4 },    { PLAN_REPLAY, 0 },
-                                              { PLAN_REPLAY, 1 }, { PLAN_REPLAY, 2 }, { PLAN_RUN, 5 } };
+    static const struct step steps[] = {{MIX, 3, 0, 1, 0}, {CHANGE, 3, 0, 0, 0}, {CHANGE, 3, 0, 0, 0},
+                                        {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 1, 0},    {MIX, 6, 5, 3, 0}};
+    static const struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1}, {PLAN_RUN, 2},    {PLAN_RUN, 3},
+                                             {PLAN_DROP, 2},   {PLAN_RUN, 4}, {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1},
+                                             {PLAN_REPLAY, 2}, {PLAN_RUN, 5}};
     steps_open(100, FAKE_LATE);
     INSTALL(steps, items, true);
     for (uint32_t i = 0; i < 3; i++) {
@@ -149,13 +152,13 @@ static void changes_in_place_are_replayed_in_order(const void *argument)
 }
 core_test(changes_in_place_are_replayed_in_order)
 
-/* ---- swapping ---- */
+    /* ---- swapping ---- */
 
-static void a_plan_may_swap(const void *argument)
+    static void a_plan_may_swap(const void *argument)
 {
     (void)argument;
-    static const struct plan_item items[] = { { PLAN_RUN, 0 }, { PLAN_RUN, 1 },     { PLAN_SWAP_OUT, 0 },
-                                              { PLAN_RUN, 2 }, { PLAN_SWAP_IN, 0 }, { PLAN_RUN, 3 } };
+    static const struct plan_item items[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},     {PLAN_SWAP_OUT, 0},
+                                             {PLAN_RUN, 2}, {PLAN_SWAP_IN, 0}, {PLAN_RUN, 3}};
     steps_open(100, FAKE_LATE);
     INSTALL(chain, items, true);
     for (uint32_t i = 0; i < 3; i++) {
@@ -172,9 +175,9 @@ static void a_plan_may_swap(const void *argument)
 }
 core_test(a_plan_may_swap)
 
-/* ---- recipes that do not hold ---- */
+    /* ---- recipes that do not hold ---- */
 
-static const struct step noisy[] = { { NOISE, 3, 0, 0, 0 }, { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 1, 0 }, { MIX, 6, 5, 3, 0 } };
+    static const struct step noisy[] = {{NOISE, 3, 0, 0, 0}, {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 1, 0}, {MIX, 6, 5, 3, 0}};
 
 static void another_result_is_put_right_in_probation(const void *argument)
 {
@@ -198,7 +201,7 @@ static void another_result_is_put_right_in_probation(const void *argument)
 }
 core_test(another_result_is_put_right_in_probation)
 
-static void another_result_stops_the_process_afterwards(const void *argument)
+    static void another_result_stops_the_process_afterwards(const void *argument)
 {
     (void)argument;
     steps_open(100, FAKE_LATE);

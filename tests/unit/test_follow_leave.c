@@ -1,4 +1,6 @@
-/* links: tests/unit/fake_%.c tests/unit/steps.c shim/follow.c shim/replay.c shim/leave.c shim/proven.c shim/reside.c shim/swap.c shim/hidden.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c shim/store.c shim/launch.c shim/say.c policy/%.c */
+/* links: tests/unit/fake_%.c tests/unit/steps.c shim/follow.c shim/replay.c shim/leave.c shim/proven.c shim/reside.c
+ * shim/swap.c shim/hidden.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c
+ * shim/store.c shim/launch.c shim/say.c policy/%.c */
 #include "tests/unit/steps.h"
 
 #include "shim/proof.h"
@@ -8,13 +10,13 @@
 
 /* ---- a chain: 3 = f(0,1), 4 = f(3,1), 5 = f(4,2), 6 = f(5,3): 3 is wanted again late ---- */
 
-static const struct step chain[] = { { MIX, 3, 0, 1, 0 }, { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 2, 0 }, { MIX, 6, 5, 3, 0 } };
+static const struct step chain[] = {{MIX, 3, 0, 1, 0}, {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 2, 0}, {MIX, 6, 5, 3, 0}};
 
 /* Versions are numbered as their producers. */
-static const struct plan_item chain_plan[] = { { PLAN_RUN, 0 },    { PLAN_RUN, 1 }, { PLAN_DROP, 0 },
-                                               { PLAN_RUN, 2 },    { PLAN_REPLAY, 0 }, { PLAN_RUN, 3 } };
+static const struct plan_item chain_plan[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},    {PLAN_DROP, 0},
+                                              {PLAN_RUN, 2}, {PLAN_REPLAY, 0}, {PLAN_RUN, 3}};
 
-static const struct step counting[] = { { COUNT, 3, 0, 2, 0 }, { MIX, 4, 3, 1, 0 }, { MIX, 5, 4, 3, 0 } };
+static const struct step counting[] = {{COUNT, 3, 0, 2, 0}, {MIX, 4, 3, 1, 0}, {MIX, 5, 4, 3, 0}};
 
 /* ---- leaving ---- */
 
@@ -24,7 +26,7 @@ struct departure {
     const struct plan_item *items;
     uint32_t item_count, after; /* steps that are followed */
     enum fake_order order;
-    uint32_t frames;            /* beside what is given; 0: plenty */
+    uint32_t frames; /* beside what is given; 0: plenty */
 };
 
 static void leaving_restores_everything(const void *argument)
@@ -65,8 +67,11 @@ static void leave_everywhere(struct departure departure)
 }
 
 #define DEPARTURE(s, p, count)                                                                                         \
-    (struct departure){ .steps = s, .step_count = sizeof(s) / sizeof *(s), .items = p,                                 \
-                        .item_count = sizeof(p) / sizeof *(p), .frames = count }
+    (struct departure)                                                                                                 \
+    {                                                                                                                  \
+        .steps = s, .step_count = sizeof(s) / sizeof *(s), .items = p, .item_count = sizeof(p) / sizeof *(p),          \
+        .frames = count                                                                                                \
+    }
 
 static void test_a_chain_can_be_left_anywhere(void **unused)
 {
@@ -77,13 +82,13 @@ static void test_a_chain_can_be_left_anywhere(void **unused)
 static void test_changes_in_place_can_be_left_anywhere(void **unused)
 {
     (void)unused;
-    static const struct step steps[] = { { MIX, 3, 0, 1, 0 }, { CHANGE, 3, 0, 0, 0 },       { CHANGE, 3, 0, 0, 0 },
-                                         { MIX, 4, 3, 1, 0 }, { CHANGE, 4, 0, 0, 0 },       { MIX, 5, 4, 1, 0 },
-                                         { MIX, 6, 5, 3, 0 }, { MIX, 7, 6, 4, 1u << 3 | 1u << 5 } };
-    static const struct plan_item items[] = { { PLAN_RUN, 0 },    { PLAN_RUN, 1 },    { PLAN_RUN, 2 },    { PLAN_RUN, 3 },
-                                              { PLAN_DROP, 2 },   { PLAN_RUN, 4 },    { PLAN_RUN, 5 },    { PLAN_DROP, 4 },
-                                              { PLAN_REPLAY, 0 }, { PLAN_REPLAY, 1 }, { PLAN_REPLAY, 2 }, { PLAN_RUN, 6 },
-                                              { PLAN_REPLAY, 3 }, { PLAN_REPLAY, 4 }, { PLAN_DROP, 2 },   { PLAN_RUN, 7 } };
+    static const struct step steps[] = {
+        {MIX, 3, 0, 1, 0},    {CHANGE, 3, 0, 0, 0}, {CHANGE, 3, 0, 0, 0}, {MIX, 4, 3, 1, 0},
+        {CHANGE, 4, 0, 0, 0}, {MIX, 5, 4, 1, 0},    {MIX, 6, 5, 3, 0},    {MIX, 7, 6, 4, 1u << 3 | 1u << 5}};
+    static const struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_RUN, 2},    {PLAN_RUN, 3},
+                                             {PLAN_DROP, 2},   {PLAN_RUN, 4},    {PLAN_RUN, 5},    {PLAN_DROP, 4},
+                                             {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_REPLAY, 2}, {PLAN_RUN, 6},
+                                             {PLAN_REPLAY, 3}, {PLAN_REPLAY, 4}, {PLAN_DROP, 2},   {PLAN_RUN, 7}};
     leave_everywhere(DEPARTURE(steps, items, 0));
     leave_everywhere(DEPARTURE(steps, items, 4 * LARGE / CORE_FRAME));
 }
@@ -91,8 +96,8 @@ static void test_changes_in_place_can_be_left_anywhere(void **unused)
 static void test_counting_can_be_left_anywhere(void **unused)
 {
     (void)unused;
-    static const struct plan_item items[] = { { PLAN_RUN, 0 }, { PLAN_DROP, 0 }, { PLAN_REPLAY, 0 }, { PLAN_RUN, 1 },
-                                              { PLAN_DROP, 0 }, { PLAN_REPLAY, 0 }, { PLAN_RUN, 2 } };
+    static const struct plan_item items[] = {{PLAN_RUN, 0},  {PLAN_DROP, 0},   {PLAN_REPLAY, 0}, {PLAN_RUN, 1},
+                                             {PLAN_DROP, 0}, {PLAN_REPLAY, 0}, {PLAN_RUN, 2}};
     leave_everywhere(DEPARTURE(counting, items, 0));
 }
 
@@ -103,29 +108,29 @@ static void another_operation_leaves(const void *argument)
     INSTALL(chain, chain_plan, true);
     steps_begin();
     REQUIRE(steps_follow_one(&chain[0]) && steps_follow_one(&chain[1]));
-    static const struct step other = { CHANGE, 4, 0, 0, 0 };
+    static const struct step other = {CHANGE, 4, 0, 0, 0};
     REQUIRE(!steps_follow_one(&other));
     REQUIRE(!follow_is_on());
     steps_check_held();
 }
 core_test(another_operation_leaves)
 
-/* The same operation on other buffers than in the recording is another operation. */
-static void other_buffers_leave(const void *argument)
+    /* The same operation on other buffers than in the recording is another operation. */
+    static void other_buffers_leave(const void *argument)
 {
     (void)argument;
     steps_open(100, FAKE_LATE);
     INSTALL(chain, chain_plan, true);
     steps_begin();
     REQUIRE(steps_follow_one(&chain[0]) && steps_follow_one(&chain[1]));
-    static const struct step other = { MIX, 5, 3, 2, 0 }; /* reads 3 where the recording read 4 */
+    static const struct step other = {MIX, 5, 3, 2, 0}; /* reads 3 where the recording read 4 */
     REQUIRE(!steps_follow_one(&other));
     REQUIRE(!follow_is_on());
     steps_check_held();
 }
 core_test(other_buffers_leave)
 
-static void pinning_what_a_plan_drops_leaves(const void *argument)
+    static void pinning_what_a_plan_drops_leaves(const void *argument)
 {
     (void)argument;
     steps_open(100, FAKE_LATE);
@@ -140,7 +145,7 @@ static void pinning_what_a_plan_drops_leaves(const void *argument)
 }
 core_test(pinning_what_a_plan_drops_leaves)
 
-static void an_iteration_begins_only_where_it_did(const void *argument)
+    static void an_iteration_begins_only_where_it_did(const void *argument)
 {
     (void)argument;
     steps_open(100, FAKE_LATE);
@@ -159,7 +164,7 @@ static void an_iteration_begins_only_where_it_did(const void *argument)
 }
 core_test(an_iteration_begins_only_where_it_did)
 
-static void what_is_given_comes_in_at_the_beginning(const void *argument)
+    static void what_is_given_comes_in_at_the_beginning(const void *argument)
 {
     (void)argument;
     steps_open(100, FAKE_LATE);
@@ -172,7 +177,7 @@ static void what_is_given_comes_in_at_the_beginning(const void *argument)
 }
 core_test(what_is_given_comes_in_at_the_beginning)
 
-int main(void)
+    int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_chain_can_be_left_anywhere),

@@ -2,7 +2,7 @@
 #include "tests/unit/core.h"
 
 #define PLACES 24u
-#define CAP 40u
+#define CAP    40u
 
 static struct place places[PLACES];
 static uint64_t values[PLACES]; /* what a resident place was filled with; 0: not resident */
@@ -15,11 +15,11 @@ static void make_places(void)
     uint32_t next = 3;
     for (uint32_t i = 0; i < PLACES; i++) {
         uint32_t pages = 1 + i % 6;
-        places[i] = (struct place){ .base = begin + (uint64_t)next * CORE_FRAME,
-                                    .bytes = (uint64_t)pages * CORE_FRAME,
-                                    .first_page = next,
-                                    .page_count = pages,
-                                    .last = { .stream = STREAMS_NONE } };
+        places[i] = (struct place){.base = begin + (uint64_t)next * CORE_FRAME,
+                                   .bytes = (uint64_t)pages * CORE_FRAME,
+                                   .first_page = next,
+                                   .page_count = pages,
+                                   .last = {.stream = STREAMS_NONE}};
         next += pages;
     }
 }
@@ -86,7 +86,7 @@ static void nothing_is_taken_at_the_start(const void *argument)
 }
 core_test(nothing_is_taken_at_the_start)
 
-static void the_cap_is_at_most_the_device(const void *argument)
+    static void the_cap_is_at_most_the_device(const void *argument)
 {
     (void)argument;
     open_frames(10, 1000, false, FAKE_AT_ONCE);
@@ -94,7 +94,7 @@ static void the_cap_is_at_most_the_device(const void *argument)
 }
 core_test(the_cap_is_at_most_the_device)
 
-static void no_cap_is_the_device(const void *argument)
+    static void no_cap_is_the_device(const void *argument)
 {
     (void)argument;
     open_frames(12, 0, false, FAKE_AT_ONCE);
@@ -102,16 +102,16 @@ static void no_cap_is_the_device(const void *argument)
 }
 core_test(no_cap_is_the_device)
 
-static void an_odd_cap_is_rounded_down(const void *argument)
+    static void an_odd_cap_is_rounded_down(const void *argument)
 {
     (void)argument;
-    fake_open(&(struct fake_settings){ .memory_bytes = 64 * CORE_FRAME, .granularity = CORE_FRAME });
+    fake_open(&(struct fake_settings){.memory_bytes = 64 * CORE_FRAME, .granularity = CORE_FRAME});
     REQUIRE(frames_open(0, 10 * CORE_FRAME + CORE_FRAME - 1, false));
     REQUIRE_EQUAL(frames_count().cap_frames, 10);
 }
 core_test(an_odd_cap_is_rounded_down)
 
-static void too_much_changes_nothing(const void *argument)
+    static void too_much_changes_nothing(const void *argument)
 {
     (void)argument;
     open_frames(CAP, 8, false, FAKE_AT_ONCE);
@@ -128,7 +128,7 @@ static void too_much_changes_nothing(const void *argument)
 }
 core_test(too_much_changes_nothing)
 
-static void frames_that_are_still_mapped_cost_no_call(const void *argument)
+    static void frames_that_are_still_mapped_cost_no_call(const void *argument)
 {
     (void)argument;
     open_frames(CAP, CAP, false, FAKE_AT_ONCE);
@@ -146,7 +146,7 @@ static void frames_that_are_still_mapped_cost_no_call(const void *argument)
 }
 core_test(frames_that_are_still_mapped_cost_no_call)
 
-static void acquiring_twice_is_acquiring_once(const void *argument)
+    static void acquiring_twice_is_acquiring_once(const void *argument)
 {
     (void)argument;
     open_frames(CAP, CAP, false, FAKE_AT_ONCE);
@@ -160,7 +160,7 @@ static void acquiring_twice_is_acquiring_once(const void *argument)
 }
 core_test(acquiring_twice_is_acquiring_once)
 
-static void strict_mode_unmaps_what_is_released(const void *argument)
+    static void strict_mode_unmaps_what_is_released(const void *argument)
 {
     (void)argument;
     open_frames(CAP, CAP, true, FAKE_LATE);
@@ -176,8 +176,8 @@ static void strict_mode_unmaps_what_is_released(const void *argument)
 }
 core_test(strict_mode_unmaps_what_is_released)
 
-/* Frames go from one stream's place to another's: the later work must not overtake the earlier. */
-static void frames_change_streams_in_order(const void *argument)
+    /* Frames go from one stream's place to another's: the later work must not overtake the earlier. */
+    static void frames_change_streams_in_order(const void *argument)
 {
     (void)argument;
     open_frames(CAP, 6, false, FAKE_LATE);
@@ -195,7 +195,7 @@ static void frames_change_streams_in_order(const void *argument)
 }
 core_test(frames_change_streams_in_order)
 
-static void a_move_takes_the_bytes_along(const void *argument)
+    static void a_move_takes_the_bytes_along(const void *argument)
 {
     (void)argument;
     open_frames(CAP, 12, *(const bool *)argument, FAKE_LATE);
@@ -220,7 +220,7 @@ static void a_move_takes_the_bytes_along(const void *argument)
 static void test_a_move_takes_the_bytes_along(void **state)
 {
     (void)state;
-    const bool modes[] = { false, true };
+    const bool modes[] = {false, true};
     assert_child(a_move_takes_the_bytes_along, &modes[0]);
     assert_child(a_move_takes_the_bytes_along, &modes[1]);
 }
@@ -257,7 +257,7 @@ static void a_refused_move_changes_nothing(const void *argument)
 static void test_a_refused_move_changes_nothing(void **state)
 {
     (void)state;
-    const bool modes[] = { false, true };
+    const bool modes[] = {false, true};
     assert_child(a_refused_move_changes_nothing, &modes[0]);
     assert_child(a_refused_move_changes_nothing, &modes[1]);
 }
@@ -289,7 +289,7 @@ static void a_charge_takes_free_frames_out_of_existence(const void *argument)
 }
 core_test(a_charge_takes_free_frames_out_of_existence)
 
-static void refunding_more_than_was_charged_stops_at_nothing(const void *argument)
+    static void refunding_more_than_was_charged_stops_at_nothing(const void *argument)
 {
     (void)argument;
     open_frames(CAP, 12, false, FAKE_AT_ONCE);
@@ -300,9 +300,9 @@ static void refunding_more_than_was_charged_stops_at_nothing(const void *argumen
 }
 core_test(refunding_more_than_was_charged_stops_at_nothing)
 
-/* ---- refusals ---- */
+    /* ---- refusals ---- */
 
-static void a_device_with_less_lowers_the_cap(const void *argument)
+    static void a_device_with_less_lowers_the_cap(const void *argument)
 {
     (void)argument;
     open_frames(20, 20, false, FAKE_AT_ONCE);
@@ -320,7 +320,7 @@ static void a_device_with_less_lowers_the_cap(const void *argument)
 }
 core_test(a_device_with_less_lowers_the_cap)
 
-static void a_refused_acquire_changes_nothing(const void *argument)
+    static void a_refused_acquire_changes_nothing(const void *argument)
 {
     bool is_strict = *(const bool *)argument;
     open_frames(CAP, 14, is_strict, FAKE_AT_ONCE);
@@ -353,7 +353,7 @@ static void a_refused_acquire_changes_nothing(const void *argument)
 static void test_a_refused_acquire_changes_nothing(void **state)
 {
     (void)state;
-    const bool modes[] = { false, true };
+    const bool modes[] = {false, true};
     assert_child(a_refused_acquire_changes_nothing, &modes[0]);
     assert_child(a_refused_acquire_changes_nothing, &modes[1]);
 }
@@ -435,7 +435,7 @@ static void test_any_sequence_keeps_cap_and_contents(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 2; seed++) {
         for (enum fake_order order = FAKE_AT_ONCE; order <= FAKE_MIXED; order++) {
-            const struct storm storms[] = { { order, false, seed * 77 }, { order, true, seed * 99 } };
+            const struct storm storms[] = {{order, false, seed * 77}, {order, true, seed * 99}};
             assert_child(any_sequence_keeps_cap_and_contents, &storms[0]);
             assert_child(any_sequence_keeps_cap_and_contents, &storms[1]);
         }

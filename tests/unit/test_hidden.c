@@ -1,4 +1,5 @@
-/* links: tests/unit/fake_%.c shim/hidden.c shim/proof.c shim/space.c shim/frames.c shim/streams.c shim/store.c shim/say.c */
+/* links: tests/unit/fake_%.c shim/hidden.c shim/proof.c shim/space.c shim/frames.c shim/streams.c shim/store.c
+ * shim/say.c */
 #include "tests/unit/core.h"
 
 #include "shim/hidden.h"
@@ -47,7 +48,7 @@ static bool reaches(uint32_t first, uint32_t other)
     static struct touches touches;
     touches.count = 1;
     touches.is_overfull = false;
-    touches.items[0] = (struct touch){ .allocation = first };
+    touches.items[0] = (struct touch){.allocation = first};
     hidden_close(&touches);
     for (uint32_t i = 1; i < touches.count; i++) {
         REQUIRE(touches.items[i].is_hidden && touches.items[i].is_loaded);
@@ -71,20 +72,20 @@ static void an_address_in_a_copy_pins_its_allocation(const void *argument)
     (void)argument;
     open_memory(FAKE_AT_ONCE);
     uint32_t table = allocate(512), target = allocate(5 * CORE_FRAME), other = allocate(5 * CORE_FRAME);
-    uint64_t payload[8] = { 1, 2, base_of(target) + 4000, 0, ~0ull, 5 };
+    uint64_t payload[8] = {1, 2, base_of(target) + 4000, 0, ~0ull, 5};
     hidden_scan_host(payload, sizeof payload, base_of(table));
     REQUIRE(is_pinned(target) && !is_pinned(other) && !is_pinned(table));
     REQUIRE(reaches(table, target) && !reaches(table, other) && !reaches(target, table));
 }
 core_test(an_address_in_a_copy_pins_its_allocation)
 
-/* What counts is where the word lands: on a multiple of eight, on the device. */
-static void unaligned_payloads_are_read_as_they_land(const void *argument)
+    /* What counts is where the word lands: on a multiple of eight, on the device. */
+    static void unaligned_payloads_are_read_as_they_land(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
     uint32_t table = allocate(512), target = allocate(CORE_FRAME);
-    unsigned char payload[64] = { 0 };
+    unsigned char payload[64] = {0};
     uint64_t address = base_of(target);
     memcpy(payload + 5, &address, 8);
     hidden_scan_host(payload, sizeof payload, base_of(table));
@@ -94,12 +95,13 @@ static void unaligned_payloads_are_read_as_they_land(const void *argument)
 }
 core_test(unaligned_payloads_are_read_as_they_land)
 
-static void the_ends_of_a_payload_are_read_and_no_more(const void *argument)
+    static void the_ends_of_a_payload_are_read_and_no_more(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
-    uint32_t table = allocate(512), first = allocate(CORE_FRAME), last = allocate(CORE_FRAME), after = allocate(CORE_FRAME);
-    uint64_t payload[5] = { base_of(first), 0, 0, base_of(last), base_of(after) };
+    uint32_t table = allocate(512), first = allocate(CORE_FRAME), last = allocate(CORE_FRAME),
+             after = allocate(CORE_FRAME);
+    uint64_t payload[5] = {base_of(first), 0, 0, base_of(last), base_of(after)};
     hidden_scan_host(payload, 4 * 8 + 7, base_of(table));
     REQUIRE(is_pinned(first) && is_pinned(last) && !is_pinned(after));
     hidden_scan_host(payload, 0, base_of(table));
@@ -108,7 +110,7 @@ static void the_ends_of_a_payload_are_read_and_no_more(const void *argument)
 }
 core_test(the_ends_of_a_payload_are_read_and_no_more)
 
-static void a_copy_to_somewhere_unknown_pins_too(const void *argument)
+    static void a_copy_to_somewhere_unknown_pins_too(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -119,12 +121,12 @@ static void a_copy_to_somewhere_unknown_pins_too(const void *argument)
 }
 core_test(a_copy_to_somewhere_unknown_pins_too)
 
-static void addresses_of_nothing_pin_nothing(const void *argument)
+    static void addresses_of_nothing_pin_nothing(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
     uint32_t table = allocate(512), gone = allocate(3 * CORE_FRAME);
-    uint64_t payload[2] = { base_of(gone), 0 };
+    uint64_t payload[2] = {base_of(gone), 0};
     CUdeviceptr begin, end;
     frames_arena(&begin, &end);
     payload[1] = end - 8;
@@ -135,7 +137,7 @@ static void addresses_of_nothing_pin_nothing(const void *argument)
 }
 core_test(addresses_of_nothing_pin_nothing)
 
-static void a_buffer_may_hold_its_own_address(const void *argument)
+    static void a_buffer_may_hold_its_own_address(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -147,9 +149,9 @@ static void a_buffer_may_hold_its_own_address(const void *argument)
 }
 core_test(a_buffer_may_hold_its_own_address)
 
-/* ---- pointers that kernels store ---- */
+    /* ---- pointers that kernels store ---- */
 
-static void a_stored_address_is_found_at_the_collection(const void *argument)
+    static void a_stored_address_is_found_at_the_collection(const void *argument)
 {
     open_memory(*(const enum fake_order *)argument);
     uint32_t table = allocate(2048), target = allocate(5 * CORE_FRAME);
@@ -187,7 +189,7 @@ static void more_pointers_than_a_scan_lists_are_found_too(const void *argument)
 }
 core_test(more_pointers_than_a_scan_lists_are_found_too)
 
-static void more_scans_than_fit_are_collected_on_the_way(const void *argument)
+    static void more_scans_than_fit_are_collected_on_the_way(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_LATE);
@@ -206,7 +208,7 @@ static void more_scans_than_fit_are_collected_on_the_way(const void *argument)
 }
 core_test(more_scans_than_fit_are_collected_on_the_way)
 
-static void large_buffers_are_not_scanned(const void *argument)
+    static void large_buffers_are_not_scanned(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -219,8 +221,9 @@ static void large_buffers_are_not_scanned(const void *argument)
 }
 core_test(large_buffers_are_not_scanned)
 
-/* The holder is freed, and its index used again, before the scan is collected: the pin stays, the link is nobody's. */
-static void a_holder_may_be_gone_at_the_collection(const void *argument)
+    /* The holder is freed, and its index used again, before the scan is collected: the pin stays, the link is nobody's.
+     */
+    static void a_holder_may_be_gone_at_the_collection(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_LATE);
@@ -234,7 +237,7 @@ static void a_holder_may_be_gone_at_the_collection(const void *argument)
 }
 core_test(a_holder_may_be_gone_at_the_collection)
 
-static void everything_that_was_used_is_scanned_at_a_start(const void *argument)
+    static void everything_that_was_used_is_scanned_at_a_start(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_LATE);
@@ -253,9 +256,9 @@ static void everything_that_was_used_is_scanned_at_a_start(const void *argument)
 }
 core_test(everything_that_was_used_is_scanned_at_a_start)
 
-/* ---- links ---- */
+    /* ---- links ---- */
 
-static void links_are_followed_to_the_end(const void *argument)
+    static void links_are_followed_to_the_end(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -272,7 +275,7 @@ static void links_are_followed_to_the_end(const void *argument)
 }
 core_test(links_are_followed_to_the_end)
 
-static void links_end_with_either_side(const void *argument)
+    static void links_end_with_either_side(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -291,8 +294,8 @@ static void links_end_with_either_side(const void *argument)
 }
 core_test(links_end_with_either_side)
 
-/* A holder that is rewritten for ever does not use up the links. */
-static void links_are_used_again(const void *argument)
+    /* A holder that is rewritten for ever does not use up the links. */
+    static void links_are_used_again(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -308,7 +311,7 @@ static void links_are_used_again(const void *argument)
 }
 core_test(links_are_used_again)
 
-static void a_dropped_content_that_gets_pinned_is_told_once(const void *argument)
+    static void a_dropped_content_that_gets_pinned_is_told_once(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -322,7 +325,7 @@ static void a_dropped_content_that_gets_pinned_is_told_once(const void *argument
 }
 core_test(a_dropped_content_that_gets_pinned_is_told_once)
 
-static void too_many_touches_are_said(const void *argument)
+    static void too_many_touches_are_said(const void *argument)
 {
     (void)argument;
     open_memory(FAKE_AT_ONCE);
@@ -334,14 +337,14 @@ static void too_many_touches_are_said(const void *argument)
         hidden_note(space_get(holder), space_get(target), "a test");
     }
     touches.count = 1;
-    touches.items[0] = (struct touch){ .allocation = holder };
+    touches.items[0] = (struct touch){.allocation = holder};
     hidden_close(&touches);
     REQUIRE_EQUAL(touches.count, TOUCHES_MAX);
     REQUIRE(touches.is_overfull);
 }
 core_test(too_many_touches_are_said)
 
-int main(void)
+    int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_address_in_a_copy_pins_its_allocation),

@@ -1,4 +1,5 @@
-/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c shim/store.c shim/say.c policy/%.c */
+/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/streams.c
+ * shim/store.c shim/say.c policy/%.c */
 #include "tests/unit/recorder.h"
 
 /* ---- what a script says ---- */
@@ -11,13 +12,13 @@ static void a_chain_has_one_version_each(const void *argument)
     learn_begin();
     REQUIRE(learn_is_on());
     uint32_t a = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
     uint32_t b = allocate(2 * LARGE);
-    RUN(1, { b, WRITES }, { a, READS });
+    RUN(1, {b, WRITES}, {a, READS});
     uint32_t c = allocate(LARGE);
-    RUN(2, { c, WRITES }, { a, READS }, { b, READS });
+    RUN(2, {c, WRITES}, {a, READS}, {b, READS});
     give_up(a);
-    RUN(3, { c, READS }, { b, READS });
+    RUN(3, {c, READS}, {b, READS});
     give_up(b);
     make(0, 4);
     REQUIRE_EQUAL(state.script.version_count, 3);
@@ -45,15 +46,15 @@ static void a_chain_has_one_version_each(const void *argument)
 }
 core_test(a_chain_has_one_version_each)
 
-static void uses_keep_their_places(const void *argument)
+    static void uses_keep_their_places(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE);
-    RUN(0, { weight, READS }, { a, WRITES });
-    RUN(1, { a, READS }, { weight, READS });
+    RUN(0, {weight, READS}, {a, WRITES});
+    RUN(1, {a, READS}, {weight, READS});
     make(0, 2);
     REQUIRE_EQUAL(state.script.use_count, 4);
     const struct script_operation *second = &state.script.operations[1];
@@ -65,17 +66,17 @@ static void uses_keep_their_places(const void *argument)
 }
 core_test(uses_keep_their_places)
 
-static void a_change_in_place_replaces(const void *argument)
+    static void a_change_in_place_replaces(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
-    RUN(1, { a, CHANGES });
-    RUN(2, { a, CHANGES }, { b, WRITES }); /* b may depend on what a was */
-    RUN(3, { a, READS }, { b, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
+    RUN(1, {a, CHANGES});
+    RUN(2, {a, CHANGES}, {b, WRITES}); /* b may depend on what a was */
+    RUN(3, {a, READS}, {b, READS});
     give_up(a);
     give_up(b);
     make(0, 4);
@@ -91,17 +92,17 @@ static void a_change_in_place_replaces(const void *argument)
 }
 core_test(a_change_in_place_replaces)
 
-static void a_set_begins_anew(const void *argument)
+    static void a_set_begins_anew(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
-    RUN(1, { a, READS });
-    record((struct operation){ .kind = OPERATION_SET }, true, TO({ a, SETS }));
-    RUN(2, { a, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
+    RUN(1, {a, READS});
+    record((struct operation){.kind = OPERATION_SET}, true, TO({a, SETS}));
+    RUN(2, {a, READS});
     give_up(a);
     make(0, 4);
     uint32_t fresh = touch(2, 0)->writes;
@@ -112,7 +113,7 @@ static void a_set_begins_anew(const void *argument)
 }
 core_test(a_set_begins_anew)
 
-static void what_comes_from_the_host_has_no_recipe(const void *argument)
+    static void what_comes_from_the_host_has_no_recipe(const void *argument)
 {
     (void)argument;
     open_memory();
@@ -120,9 +121,9 @@ static void what_comes_from_the_host_has_no_recipe(const void *argument)
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE);
     copy_to_device(a);
-    RUN(0, { b, WRITES }, { a, READS }, { weight, READS });
+    RUN(0, {b, WRITES}, {a, READS}, {weight, READS});
     give_up(a);
-    RUN(1, { b, READS });
+    RUN(1, {b, READS});
     give_up(b);
     make(0, 3);
     REQUIRE(!is_replayable(0) && is_replayable(1));
@@ -132,52 +133,52 @@ static void what_comes_from_the_host_has_no_recipe(const void *argument)
 }
 core_test(what_comes_from_the_host_has_no_recipe)
 
-static void a_recipe_holds_until_its_input_is_overwritten(const void *argument)
+    static void a_recipe_holds_until_its_input_is_overwritten(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE), other = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
-    RUN(1, { b, WRITES }, { other, READS });
-    RUN(2, { a, READS }, { b, READS });
-    RUN(3, { weight, CHANGES }, { a, READS });
-    RUN(4, { b, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
+    RUN(1, {b, WRITES}, {other, READS});
+    RUN(2, {a, READS}, {b, READS});
+    RUN(3, {weight, CHANGES}, {a, READS});
+    RUN(4, {b, READS});
     make(0, 5);
     REQUIRE_EQUAL(state.problem.operations[0].replayable_until, 3);
     REQUIRE_EQUAL(state.problem.operations[1].replayable_until, 5);
 }
 core_test(a_recipe_holds_until_its_input_is_overwritten)
 
-static void a_recipe_holds_until_its_input_is_freed(const void *argument)
+    static void a_recipe_holds_until_its_input_is_freed(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t given = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE);
-    RUN(0, { a, WRITES }, { given, READS });
-    RUN(1, { a, READS });
+    RUN(0, {a, WRITES}, {given, READS});
+    RUN(1, {a, READS});
     give_up(given);
-    RUN(2, { a, READS });
-    RUN(3, { a, READS });
+    RUN(2, {a, READS});
+    RUN(3, {a, READS});
     make(0, 4);
     REQUIRE_EQUAL(slot(0, 1)->ends, 2);
     REQUIRE_EQUAL(state.problem.operations[0].replayable_until, 1);
 }
 core_test(a_recipe_holds_until_its_input_is_freed)
 
-/* Running statistics: the write of a replay is unwanted, and needs memory. */
-static void a_change_of_what_is_given_costs_scratch(const void *argument)
+    /* Running statistics: the write of a replay is unwanted, and needs memory. */
+    static void a_change_of_what_is_given_costs_scratch(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE), statistics = allocate_filled(2 * LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS }, { statistics, CHANGES });
-    RUN(1, { a, READS });
+    RUN(0, {a, WRITES}, {weight, READS}, {statistics, CHANGES});
+    RUN(1, {a, READS});
     make(0, 2);
     REQUIRE(is_replayable(0));
     REQUIRE_EQUAL(state.problem.operations[0].scratch_bytes, 2 * LARGE);
@@ -187,31 +188,31 @@ static void a_change_of_what_is_given_costs_scratch(const void *argument)
 }
 core_test(a_change_of_what_is_given_costs_scratch)
 
-static void what_changed_unseen_is_left_alone(const void *argument)
+    static void what_changed_unseen_is_left_alone(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
     core_fill(space_get(a)->base, 64, 4711, state.stream); /* somebody we do not see */
-    RUN(1, { b, WRITES }, { a, READS });
-    RUN(2, { b, READS }, { weight, READS });
+    RUN(1, {b, WRITES}, {a, READS});
+    RUN(2, {b, READS}, {weight, READS});
     make(0, 3);
     REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_FIXED);
     REQUIRE(!is_replayable(0) && !is_replayable(1) && is_replayable(2));
 }
 core_test(what_changed_unseen_is_left_alone)
 
-static void what_is_read_before_it_is_written_is_fixed(const void *argument)
+    static void what_is_read_before_it_is_written_is_fixed(const void *argument)
 {
     (void)argument;
     open_memory();
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE);
-    RUN(0, { a, READS }, { b, WRITES });
-    RUN(1, { b, READS });
+    RUN(0, {a, READS}, {b, WRITES});
+    RUN(1, {b, READS});
     make(0, 2);
     REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_FIXED);
     REQUIRE_EQUAL(slot(0, 1)->kind, SLOT_PLANNED);
@@ -220,15 +221,15 @@ static void what_is_read_before_it_is_written_is_fixed(const void *argument)
 }
 core_test(what_is_read_before_it_is_written_is_fixed)
 
-static void what_is_reached_through_memory_is_fixed(const void *argument)
+    static void what_is_reached_through_memory_is_fixed(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t table = allocate_filled(512);
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE);
-    RUN(0, { a, WRITES }, { table, READS });
-    RUN(1, { b, WRITES }, { table, READS }, { a, REACHES });
+    RUN(0, {a, WRITES}, {table, READS});
+    RUN(1, {b, WRITES}, {table, READS}, {a, REACHES});
     make(0, 2);
     REQUIRE_EQUAL(slot(1, 2)->kind, SLOT_FIXED);
     REQUIRE(touch(1, 2)->is_hidden);
@@ -236,18 +237,18 @@ static void what_is_reached_through_memory_is_fixed(const void *argument)
 }
 core_test(what_is_reached_through_memory_is_fixed)
 
-static void marks_of_an_allocation_count(const void *argument)
+    static void marks_of_an_allocation_count(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t pinned = allocate(LARGE), foreign = allocate(LARGE);
-    RUN(0, { pinned, WRITES }, { weight, READS });
-    RUN(1, { foreign, WRITES }, { weight, READS });
+    RUN(0, {pinned, WRITES}, {weight, READS});
+    RUN(1, {foreign, WRITES}, {weight, READS});
     space_pin(space_get(pinned), "a test");
     space_get(foreign)->is_foreign = true;
-    RUN(2, { pinned, READS });
+    RUN(2, {pinned, READS});
     give_up(foreign); /* noted at the end too */
     make(0, 3);
     REQUIRE_EQUAL(slot(0, 0)->kind, SLOT_FIXED);
@@ -256,7 +257,7 @@ static void marks_of_an_allocation_count(const void *argument)
 }
 core_test(marks_of_an_allocation_count)
 
-static void impure_and_rejected_kernels_have_no_recipe(const void *argument)
+    static void impure_and_rejected_kernels_have_no_recipe(const void *argument)
 {
     (void)argument;
     open_memory();
@@ -265,9 +266,9 @@ static void impure_and_rejected_kernels_have_no_recipe(const void *argument)
     state.facts[1].impure_reason = "it reads a clock";
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE), c = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
-    RUN(1, { b, WRITES }, { weight, READS });
-    RUN(2, { c, WRITES }, { weight, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
+    RUN(1, {b, WRITES}, {weight, READS});
+    RUN(2, {c, WRITES}, {weight, READS});
     learn_reject(state.facts[2].function, "kernel", "a test");
     learn_reject(state.facts[2].function, "kernel", "again");
     REQUIRE_EQUAL(learn_rejected(), 1);
@@ -279,29 +280,29 @@ static void impure_and_rejected_kernels_have_no_recipe(const void *argument)
 }
 core_test(impure_and_rejected_kernels_have_no_recipe)
 
-static void unreadable_operations_have_no_recipe(const void *argument)
+    static void unreadable_operations_have_no_recipe(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE);
-    record((struct operation){ .kind = OPERATION_LAUNCH, .facts = &state.facts[0], .is_cooperative_multi = true }, false,
-           TO({ a, WRITES }, { weight, READS }));
+    record((struct operation){.kind = OPERATION_LAUNCH, .facts = &state.facts[0], .is_cooperative_multi = true}, false,
+           TO({a, WRITES}, {weight, READS}));
     make(0, 1);
     REQUIRE(!is_replayable(0));
 }
 core_test(unreadable_operations_have_no_recipe)
 
-static void small_ones_are_not_dropped(const void *argument)
+    static void small_ones_are_not_dropped(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t small = allocate(600);
-    RUN(0, { small, WRITES }, { weight, READS });
-    RUN(1, { small, READS });
+    RUN(0, {small, WRITES}, {weight, READS});
+    RUN(1, {small, READS});
     give_up(small);
     make(0, 2);
     REQUIRE_EQUAL(version(0)->droppable_from, 2);
@@ -310,19 +311,19 @@ static void small_ones_are_not_dropped(const void *argument)
 }
 core_test(small_ones_are_not_dropped)
 
-static void a_window_may_begin_later(const void *argument)
+    static void a_window_may_begin_later(const void *argument)
 {
     (void)argument;
     open_memory();
     learn_begin();
     uint32_t early = allocate(LARGE), gone = allocate(LARGE);
-    RUN(0, { early, WRITES }, { gone, WRITES });
+    RUN(0, {early, WRITES}, {gone, WRITES});
     give_up(gone);
     uint32_t a = allocate(LARGE);
-    RUN(1, { a, WRITES }, { early, READS });
-    RUN(2, { a, READS });
+    RUN(1, {a, WRITES}, {early, READS});
+    RUN(2, {a, READS});
     give_up(a);
-    RUN(0, { early, CHANGES });
+    RUN(0, {early, CHANGES});
     make(1, 2);
     REQUIRE_EQUAL(slot(0, 1)->kind, SLOT_GIVEN);
     REQUIRE_EQUAL(slot(0, 1)->allocation, early);
@@ -336,14 +337,14 @@ static void a_window_may_begin_later(const void *argument)
 }
 core_test(a_window_may_begin_later)
 
-static void durations_are_measured(const void *argument)
+    static void durations_are_measured(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
-    RUN(0, { weight, CHANGES }); /* one fill of 1000 ns */
-    RUN(0, { weight, READS });
+    RUN(0, {weight, CHANGES}); /* one fill of 1000 ns */
+    RUN(0, {weight, READS});
     make(0, 2);
     REQUIRE(state.script.operations[0].nanoseconds >= 1000);
     REQUIRE(state.script.operations[0].nanoseconds < 1100);
@@ -352,24 +353,24 @@ static void durations_are_measured(const void *argument)
 }
 core_test(durations_are_measured)
 
-/* ---- what a plan adds to it ---- */
+    /* ---- what a plan adds to it ---- */
 
-static void a_plan_says_what_is_compared(const void *argument)
+    static void a_plan_says_what_is_compared(const void *argument)
 {
     (void)argument;
     open_memory();
     uint32_t weight = allocate_filled(LARGE);
     learn_begin();
     uint32_t a = allocate(LARGE), b = allocate(LARGE), c = allocate(LARGE);
-    RUN(0, { a, WRITES }, { weight, READS });
-    RUN(1, { b, WRITES }, { a, READS });
-    RUN(2, { c, WRITES }, { weight, READS });
-    RUN(3, { b, READS }, { c, READS });
+    RUN(0, {a, WRITES}, {weight, READS});
+    RUN(1, {b, WRITES}, {a, READS});
+    RUN(2, {c, WRITES}, {weight, READS});
+    RUN(3, {b, READS}, {c, READS});
     make(0, 4);
     uint32_t va = touch(0, 0)->writes, vb = touch(1, 0)->writes, vc = touch(2, 0)->writes;
-    struct plan_item items[] = { { PLAN_RUN, 0 },  { PLAN_RUN, 1 },    { PLAN_DROP, va },  { PLAN_DROP, vb }, { PLAN_RUN, 2 },
-                                 { PLAN_REPLAY, 0 }, { PLAN_REPLAY, 1 }, { PLAN_DROP, va }, { PLAN_RUN, 3 } };
-    state.script.plan = (struct plan){ .items = items, .item_count = sizeof items / sizeof items[0] };
+    struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_DROP, va}, {PLAN_DROP, vb}, {PLAN_RUN, 2},
+                                {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_DROP, va}, {PLAN_RUN, 3}};
+    state.script.plan = (struct plan){.items = items, .item_count = sizeof items / sizeof items[0]};
     learn_annotate(&state.script, &state.problem);
     const struct script_version *versions = state.script.versions;
     REQUIRE(versions[va].is_rebuilt && versions[vb].is_rebuilt && !versions[vc].is_rebuilt);
@@ -384,14 +385,15 @@ static void a_plan_says_what_is_compared(const void *argument)
 }
 core_test(a_plan_says_what_is_compared)
 
-/* ---- random ---- */
+    /* ---- random ---- */
 
-/* Whatever a program does, the planner gets a well-formed problem (make checks it), and script and problem agree. */
-static void any_program_makes_a_problem(const void *argument)
+    /* Whatever a program does, the planner gets a well-formed problem (make checks it), and script and problem agree.
+     */
+    static void any_program_makes_a_problem(const void *argument)
 {
     uint64_t random = 1 + *(const uint64_t *)argument;
     uint32_t held[10], given[3];
-    bool is_written[10] = { false };
+    bool is_written[10] = {false};
     open_memory();
     for (uint32_t i = 0; i < 3; i++) {
         given[i] = allocate_filled(CORE_FRAME * (1 + i));
@@ -406,13 +408,13 @@ static void any_program_makes_a_problem(const void *argument)
         for (uint32_t i = 0; i < count; i++) {
             uint32_t which = (first + i) % 10;
             bool is_read = is_written[which] && core_below(&random, 2) == 0;
-            list[i] = (struct access_to){ held[which], is_read ? READS : CHANGES };
+            list[i] = (struct access_to){held[which], is_read ? READS : CHANGES};
             is_written[which] = true;
         }
         if (core_below(&random, 3) == 0) {
-            list[0] = (struct access_to){ given[core_below(&random, 3)], core_below(&random, 5) == 0 ? CHANGES : READS };
+            list[0] = (struct access_to){given[core_below(&random, 3)], core_below(&random, 5) == 0 ? CHANGES : READS};
         }
-        record((struct operation){ .kind = OPERATION_LAUNCH, .facts = &state.facts[step % 8] }, false, list, count);
+        record((struct operation){.kind = OPERATION_LAUNCH, .facts = &state.facts[step % 8]}, false, list, count);
         if (core_below(&random, 4) == 0) {
             uint32_t which = core_below(&random, 10);
             give_up(held[which]);

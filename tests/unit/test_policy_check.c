@@ -40,9 +40,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define CHECK_ITEMS(cap, found, why, ...)                                                                                \
-    check_plan(&graph, (const struct plan_item[]){__VA_ARGS__},                                                          \
-               sizeof((const struct plan_item[]){__VA_ARGS__}) / sizeof(struct plan_item), cap, found, why, sizeof why)
+#define CHECK_ITEMS(cap, found, why, ...)                                                                              \
+    check_plan(&graph, (const struct plan_item[]){__VA_ARGS__},                                                        \
+               sizeof((const struct plan_item[]){__VA_ARGS__}) / sizeof(struct plan_item), cap, found, why,            \
+               sizeof why)
 
 static void test_plain_run(void **state)
 {

@@ -1,4 +1,9 @@
-/* links: tests/unit/policy_exhaustive.c policy/assign.c policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/prefetch.c policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/swap.c policy/tidy.c  */
+/* links: tests/unit/policy_exhaustive.c policy/attempts.c policy/builder.c policy/chain.c */
+/* links: policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c */
+/* links: policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c */
+/* links: policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/prefetch.c */
+/* links: policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c */
+/* links: policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/swap.c policy/tidy.c */
 #include "policy/cut.h"
 #include "policy/generate.h"
 #include "policy/graph.h"
@@ -13,7 +18,7 @@
 struct tally {
     uint32_t points, equal, missed; /* missed: a plan exists and none was found */
     uint32_t bound_broken;
-    double sum, worst;              /* of (time of ours) / (least time) */
+    double sum, worst; /* of (time of ours) / (least time) */
     uint64_t worst_seed;
 };
 
@@ -50,7 +55,8 @@ static void compare_at(const struct policy_problem *problem, uint64_t cap, uint6
             printf("  seed %llu cap %llu: missed\n", (unsigned long long)seed, (unsigned long long)cap);
         return;
     }
-    double run = (double)plan.run_nanoseconds + 1e-9, ratio = (run + (double)plan.added_nanoseconds) / (run + (double)least);
+    double run = (double)plan.run_nanoseconds + 1e-9,
+           ratio = (run + (double)plan.added_nanoseconds) / (run + (double)least);
     assert_true(plan.added_nanoseconds >= least);
     t->bound_broken += plan.bound_nanoseconds > least;
     t->equal += plan.added_nanoseconds == least;
@@ -84,8 +90,13 @@ static void test_random_graphs(void **state)
     struct tally tally = {0};
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct problem_builder b = {0};
-        struct generate_random shape = {.operations = 6 + (uint32_t)(seed % 5), .inputs = 1, .max_reads = 3,
-                                        .max_writes = seed % 3 ? 1 : 2, .max_bytes = 20, .max_ns = 30, .seed = seed,
+        struct generate_random shape = {.operations = 6 + (uint32_t)(seed % 5),
+                                        .inputs = 1,
+                                        .max_reads = 3,
+                                        .max_writes = seed % 3 ? 1 : 2,
+                                        .max_bytes = 20,
+                                        .max_ns = 30,
+                                        .seed = seed,
                                         .per_mille_kept = 100};
         shape.per_mille_in_place = seed % 4 ? 0 : 200;
         shape.per_mille_fixed = seed % 5 ? 0 : 200;

@@ -1,4 +1,9 @@
-/* links: tests/unit/policy_interpreter.c policy/assign.c policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/prefetch.c policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/swap.c policy/tidy.c  */
+/* links: tests/unit/policy_interpreter.c policy/attempts.c policy/builder.c policy/chain.c */
+/* links: policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c */
+/* links: policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c */
+/* links: policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/prefetch.c */
+/* links: policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c */
+/* links: policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/swap.c policy/tidy.c */
 #include "policy/check.h"
 #include "policy/generate.h"
 #include "policy/plan.h"
@@ -27,7 +32,8 @@ static uint32_t count_verb(const struct plan *plan, uint32_t verb)
     return count;
 }
 
-static void assert_plan_is_right(const struct policy_problem *problem, const struct plan *plan, uint64_t cap, bool may_swap)
+static void assert_plan_is_right(const struct policy_problem *problem, const struct plan *plan, uint64_t cap,
+                                 bool may_swap)
 {
     uint64_t peak;
     const char *wrong = interpret_plan(problem, plan->items, plan->item_count, &peak);
@@ -74,8 +80,13 @@ static void test_random_problems(void **state)
     uint64_t count = rounds ? strtoull(rounds, NULL, 10) : 120;
     for (uint64_t seed = 1; seed <= count; seed++) {
         struct problem_builder b = {0};
-        struct generate_random shape = {.operations = 3 + (uint32_t)(seed % 40), .inputs = 1 + (uint32_t)(seed % 4),
-                                        .max_reads = 4, .max_writes = 3, .max_bytes = 50, .max_ns = 30, .seed = seed};
+        struct generate_random shape = {.operations = 3 + (uint32_t)(seed % 40),
+                                        .inputs = 1 + (uint32_t)(seed % 4),
+                                        .max_reads = 4,
+                                        .max_writes = 3,
+                                        .max_bytes = 50,
+                                        .max_ns = 30,
+                                        .seed = seed};
         shape.per_mille_in_place = seed % 3 ? 200 : 0;
         shape.per_mille_fixed = seed % 5 ? 150 : 0;
         shape.per_mille_pinned = seed % 4 ? 150 : 0;
@@ -113,8 +124,11 @@ static void test_resnet(void **state)
 {
     (void)state;
     struct problem_builder b = {0};
-    generate_resnet(&b, &(struct generate_resnet){.blocks = 500, .activation_bytes = 1 << 20, .weight_bytes = 10000,
-                                                  .convolution_ns = 1000000, .pointwise_ns = 20000});
+    generate_resnet(&b, &(struct generate_resnet){.blocks = 500,
+                                                  .activation_bytes = 1 << 20,
+                                                  .weight_bytes = 10000,
+                                                  .convolution_ns = 1000000,
+                                                  .pointwise_ns = 20000});
     assert_false(b.has_failed);
     report("resnet", &b.problem, (double[]){0.5, 0.33, 1 / 6.86}, 3, (double[]){0.04, 0.16, 0.27});
     builder_release(&b);

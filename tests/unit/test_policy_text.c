@@ -35,10 +35,18 @@ static void test_round_trip(void **state)
         struct text_problem text;
         size_t first_length, second_length;
         char why[200] = "";
-        generate_random(&b, &(struct generate_random){.operations = 20, .inputs = 3, .max_reads = 4, .max_writes = 3,
-                                                      .max_bytes = 90, .max_ns = 50, .per_mille_in_place = 200,
-                                                      .per_mille_fixed = 200, .per_mille_pinned = 200,
-                                                      .per_mille_kept = 100, .per_mille_swappable = 300, .seed = seed});
+        generate_random(&b, &(struct generate_random){.operations = 20,
+                                                      .inputs = 3,
+                                                      .max_reads = 4,
+                                                      .max_writes = 3,
+                                                      .max_bytes = 90,
+                                                      .max_ns = 50,
+                                                      .per_mille_in_place = 200,
+                                                      .per_mille_fixed = 200,
+                                                      .per_mille_pinned = 200,
+                                                      .per_mille_kept = 100,
+                                                      .per_mille_swappable = 300,
+                                                      .seed = seed});
         char *first = write_string(&b.problem, NULL, &first_length);
         if (!read_string(first, first_length, &text, why, sizeof why))
             fail_msg("seed %llu: %s", (unsigned long long)seed, why);
@@ -118,8 +126,8 @@ static void test_mutations(void **state)
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            text[random % (sizeof text - 1)] = (char)(random >> 32 & 1 ? "0123456789 \n:=-"[(random >> 40) % 15]
-                                                                       : (char)(random >> 48));
+            text[random % (sizeof text - 1)] =
+                (char)(random >> 32 & 1 ? "0123456789 \n:=-"[(random >> 40) % 15] : (char)(random >> 48));
         }
         size_t length = sizeof text - 1 - (round % 5 ? 0 : random % 60);
         if (read_string(text, length, &read, why, sizeof why))

@@ -43,11 +43,22 @@ static void expect_refused(const char *text, CUresult code, const char *reason)
 static void lexer_reads_numbers(void **state)
 {
     (void)state;
-    static const struct { const char *text; enum ptx_token_kind kind; uint64_t bits; } cases[] = {
-        { "0", PTX_TOKEN_INT, 0 }, { "42U", PTX_TOKEN_INT, 42 }, { "0x1F", PTX_TOKEN_INT, 31 }, { "017", PTX_TOKEN_INT, 15 },
-        { "0b101", PTX_TOKEN_INT, 5 }, { "0f3F800000", PTX_TOKEN_F32, 0x3f800000 }, { "0d3FF0000000000000", PTX_TOKEN_F64, 0x3ff0000000000000 },
-        { "1.5", PTX_TOKEN_F64, 0x3ff8000000000000 }, { "2e1", PTX_TOKEN_F64, 0x4034000000000000 }, { "0f3F", PTX_TOKEN_BAD, 0x3f },
-        { "18446744073709551615", PTX_TOKEN_INT, UINT64_MAX },
+    static const struct {
+        const char *text;
+        enum ptx_token_kind kind;
+        uint64_t bits;
+    } cases[] = {
+        {"0", PTX_TOKEN_INT, 0},
+        {"42U", PTX_TOKEN_INT, 42},
+        {"0x1F", PTX_TOKEN_INT, 31},
+        {"017", PTX_TOKEN_INT, 15},
+        {"0b101", PTX_TOKEN_INT, 5},
+        {"0f3F800000", PTX_TOKEN_F32, 0x3f800000},
+        {"0d3FF0000000000000", PTX_TOKEN_F64, 0x3ff0000000000000},
+        {"1.5", PTX_TOKEN_F64, 0x3ff8000000000000},
+        {"2e1", PTX_TOKEN_F64, 0x4034000000000000},
+        {"0f3F", PTX_TOKEN_BAD, 0x3f},
+        {"18446744073709551615", PTX_TOKEN_INT, UINT64_MAX},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ptx_lexer lexer;
@@ -81,14 +92,16 @@ static void lexer_skips_comments_and_counts_lines(void **state)
 static void entry_is_described(void **state)
 {
     (void)state;
-    struct program *program = parse(HEAD ".visible .entry k(.param .u8 a, .param .u64 .ptr .global .align 4 b, .param .align 8 .b8 c[12], .param .u32 d)\n"
-                                    ".maxntid 128, 2, 1 .minnctapersm 2 { .shared .align 8 .b8 s[20]; .shared .f32 unused; .reg .b32 %r;"
-                                    " mov.u32 %r, s; ret; }");
+    struct program *program =
+        parse(HEAD ".visible .entry k(.param .u8 a, .param .u64 .ptr .global .align 4 b, .param .align 8 .b8 c[12], "
+                   ".param .u32 d)\n"
+                   ".maxntid 128, 2, 1 .minnctapersm 2 { .shared .align 8 .b8 s[20]; .shared .f32 unused; .reg .b32 %r;"
+                   " mov.u32 %r, s; ret; }");
     assert_non_null(program);
     assert_int_equal(program_entry_count(program), 1);
     const struct program_entry *entry = program_entry(program, 0);
     assert_string_equal(entry->name, "k");
-    static const struct program_param expected[] = { { 0, 1, 1 }, { 8, 8, 8 }, { 16, 12, 8 }, { 28, 4, 4 } };
+    static const struct program_param expected[] = {{0, 1, 1}, {8, 8, 8}, {16, 12, 8}, {28, 4, 4}};
     assert_int_equal(entry->param_count, 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(entry->params[i].offset, expected[i].offset);
@@ -103,11 +116,13 @@ static void entry_is_described(void **state)
 static void globals_hold_addresses(void **state)
 {
     (void)state;
-    struct program *program = parse(HEAD ".global .align 8 .u64 p = generic(q)+4;\n.global .align 4 .u32 q[2] = {7, 8};\n"
-                                    ".const .f32 c = 1.5;\n.global .align 1 .b8 b[4] = {0xFF(q), 0xFF00(q), 0xFF0000(q), 0xFF000000(q)};\n.global .b8 z[3];");
+    struct program *program =
+        parse(HEAD ".global .align 8 .u64 p = generic(q)+4;\n.global .align 4 .u32 q[2] = {7, 8};\n"
+                   ".const .f32 c = 1.5;\n.global .align 1 .b8 b[4] = {0xFF(q), 0xFF00(q), 0xFF0000(q), "
+                   "0xFF000000(q)};\n.global .b8 z[3];");
     assert_non_null(program);
     assert_int_equal(program_global_count(program), 5);
-    uint64_t memory[5] = { 1, 1, 1, 1, 1 };
+    uint64_t memory[5] = {1, 1, 1, 1, 1};
     for (size_t i = 0; i < 5; i++)
         program_global(program, i)->address = &memory[i];
     program_initialise_globals(program);
@@ -154,11 +169,12 @@ static void flow_finds_what_lives_across_barriers(void **state)
     (void)state;
     struct ptx_module *module;
     struct ptx_function *f = only_function(&module, HEAD ".entry k() { .reg .b32 %a, %b, %c; .reg .pred %p;"
-        " mov.u32 %a, %tid.x; mov.u32 %b, %tid.x; L: add.u32 %c, %a, %b; bar.sync 0; setp.lt.u32 %p, %a, %c; @%p bra L; ret; }");
+                                                         " mov.u32 %a, %tid.x; mov.u32 %b, %tid.x; L: add.u32 %c, %a, "
+                                                         "%b; bar.sync 0; setp.lt.u32 %p, %a, %c; @%p bra L; ret; }");
     struct ptx_flow *flow = ptx_flow_build(&module->arena, f);
     assert_int_equal(flow->sync_count, 1);
     const struct ptx_block_of_code *behind = &flow->blocks[flow->blocks[flow->syncs[0]].resume];
-    assert_true(behind->live_in[0] == 7);   /* a, b (for the next round), c; not p */
+    assert_true(behind->live_in[0] == 7); /* a, b (for the next round), c; not p */
     ptx_module_release(module);
 }
 
@@ -166,12 +182,13 @@ static void constants_replace_registers(void **state)
 {
     (void)state;
     struct ptx_module *module;
-    struct ptx_function *f = only_function(&module, HEAD ".entry k() { .reg .b32 %a, %b, %c; mov.u32 %a, -1; mov.u32 %b, 2; mov.u32 %b, 3;"
-        " add.u32 %c, %a, %b; ret; }");
+    struct ptx_function *f =
+        only_function(&module, HEAD ".entry k() { .reg .b32 %a, %b, %c; mov.u32 %a, -1; mov.u32 %b, 2; mov.u32 %b, 3;"
+                                    " add.u32 %c, %a, %b; ret; }");
     ptx_fold_constants(&module->arena, f);
     assert_int_equal(f->insns[3].operands[1].kind, PTX_OP_F32);
     assert_true(f->insns[3].operands[1].bits == 0xffffffff);
-    assert_int_equal(f->insns[3].operands[2].kind, PTX_OP_REG);   /* set twice */
+    assert_int_equal(f->insns[3].operands[2].kind, PTX_OP_REG); /* set twice */
     ptx_module_release(module);
 }
 
@@ -179,9 +196,11 @@ static void shapes_follow_the_thread_index(void **state)
 {
     (void)state;
     struct ptx_module *module;
-    struct ptx_function *f = only_function(&module, HEAD ".entry k(.param .u64 q) { .reg .b32 %t, %c, %i, %m; .reg .b64 %w, %q, %a; .reg .pred %p, %v;"
-        " ld.param.u64 %q, [q]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %i, %c, 256, %t; mul.wide.s32 %w, %i, 8; add.s64 %a, %q, %w;"
-        " setp.lt.u32 %p, %i, 5; and.b32 %m, %i, 31; setp.eq.u32 %v, %m, 0; ret; }");
+    struct ptx_function *f = only_function(
+        &module, HEAD ".entry k(.param .u64 q) { .reg .b32 %t, %c, %i, %m; .reg .b64 %w, %q, %a; .reg .pred %p, %v;"
+                      " ld.param.u64 %q, [q]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %i, %c, 256, %t; "
+                      "mul.wide.s32 %w, %i, 8; add.s64 %a, %q, %w;"
+                      " setp.lt.u32 %p, %i, 5; and.b32 %m, %i, 31; setp.eq.u32 %v, %m, 0; ret; }");
     struct ptx_shape *shapes = ptx_find_shapes(&module->arena, f);
     enum { T, C, I, M, W, Q, A, P, V };
     assert_int_equal(shapes[C].kind, PTX_UNIFORM);
@@ -198,9 +217,10 @@ static void shapes_follow_the_thread_index(void **state)
 
 /* ---- compiling ---- */
 
-static const char simple[] = HEAD ".visible .entry k(.param .u64 o) { .reg .b64 %o, %a; .reg .b32 %t; ld.param.u64 %o, [o]; mov.u32 %t, %tid.x;"
-    " mul.wide.u32 %a, %t, 4; add.u64 %o, %o, %a; st.global.u32 [%o], %t; ret; }"
-    " .visible .entry bad() { .reg .b32 %r; add.sat.u16 %r, %r, 1; ret; }";
+static const char simple[] =
+    HEAD ".visible .entry k(.param .u64 o) { .reg .b64 %o, %a; .reg .b32 %t; ld.param.u64 %o, [o]; mov.u32 %t, %tid.x;"
+         " mul.wide.u32 %a, %t, 4; add.u64 %o, %o, %a; st.global.u32 [%o], %t; ret; }"
+         " .visible .entry bad() { .reg .b32 %r; add.sat.u16 %r, %r, 1; ret; }";
 
 static char cache[64];
 
@@ -280,7 +300,8 @@ static void damaged_cache_file_is_made_anew(void **state)
     assert_true(program_prepare(program, 0, &was_compiled, why, sizeof why));
     program_release(program);
     char command[160];
-    snprintf(command, sizeof command, "for f in '%s'/*.so; do echo broken > \"$f.new\"; mv \"$f.new\" \"$f\"; done", cache);
+    snprintf(command, sizeof command, "for f in '%s'/*.so; do echo broken > \"$f.new\"; mv \"$f.new\" \"$f\"; done",
+             cache);
     assert_int_equal(system(command), 0);
     program = parse(simple);
     assert_true(program_prepare(program, 0, &was_compiled, why, sizeof why));
@@ -292,16 +313,28 @@ static void damaged_cache_file_is_made_anew(void **state)
 
 #define BLOCKS 3
 
-/* The barrier that nvcc writes for grid.sync(): thread 0 adds, the first block so much that the sign flips when all are in. */
-static const char together[] = HEAD ".visible .entry k(.param .u64 o) { .reg .b64 %o, %a, %b, %h; .reg .b32 %l, %u, %t, %c, %v, %w, %n; .reg .pred %p;"
-    " mov.u32 %l, %envreg2; mov.u32 %u, %envreg1; cvt.u64.u32 %b, %l; cvt.u64.u32 %h, %u; bfi.b64 %b, %h, %b, 32, 32; ld.param.u64 %o, [o];"
-    " mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; setp.ne.u32 %p, %t, 0; @%p bra WAIT; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a;"
-    " add.u32 %v, %c, 10; st.global.u32 [%a], %v; setp.eq.u32 %p, %c, 0; sub.u32 %w, 0x80000001, %n; selp.b32 %w, %w, 1, %p;"
-    " atom.add.release.gpu.global.u32 %v, [%b+4], %w; L: ld.acquire.gpu.global.u32 %w, [%b+4]; xor.b32 %w, %w, %v; setp.gt.s32 %p, %w, -1; @%p bra L;"
-    " WAIT: barrier.sync 0; add.u32 %c, %c, 1; rem.u32 %c, %c, %n; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a; ld.global.u32 %v, [%a];"
+/* The barrier that nvcc writes for grid.sync(): thread 0 adds, the first block so much that the sign flips when all are
+ * in. */
+static const char together[] = HEAD
+    ".visible .entry k(.param .u64 o) { .reg .b64 %o, %a, %b, %h; .reg .b32 %l, %u, %t, %c, %v, %w, %n; .reg .pred %p;"
+    " mov.u32 %l, %envreg2; mov.u32 %u, %envreg1; cvt.u64.u32 %b, %l; cvt.u64.u32 %h, %u; bfi.b64 %b, %h, %b, 32, 32; "
+    "ld.param.u64 %o, [o];"
+    " mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; setp.ne.u32 %p, %t, 0; @%p bra WAIT; "
+    "mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a;"
+    " add.u32 %v, %c, 10; st.global.u32 [%a], %v; setp.eq.u32 %p, %c, 0; sub.u32 %w, 0x80000001, %n; selp.b32 %w, %w, "
+    "1, %p;"
+    " atom.add.release.gpu.global.u32 %v, [%b+4], %w; L: ld.acquire.gpu.global.u32 %w, [%b+4]; xor.b32 %w, %w, %v; "
+    "setp.gt.s32 %p, %w, -1; @%p bra L;"
+    " WAIT: barrier.sync 0; add.u32 %c, %c, 1; rem.u32 %c, %c, %n; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a; "
+    "ld.global.u32 %v, [%a];"
     " mov.u32 %c, %ctaid.x; mul.wide.u32 %a, %c, 4; add.u64 %a, %o, %a; @!%p st.global.u32 [%a+64], %v; ret; }";
 
-struct meeting { struct program *program; struct program_grid grid; uint64_t index; struct program_worker worker; };
+struct meeting {
+    struct program *program;
+    struct program_grid grid;
+    uint64_t index;
+    struct program_worker worker;
+};
 
 static void *run_meeting(void *context)
 {
@@ -319,14 +352,20 @@ static void cooperative_blocks_meet(void **state)
     assert_non_null(program);
     assert_true(program_prepare(program, 0, &was_compiled, why, sizeof why));
     for (int round = 0; round < 20; round++) {
-        uint32_t out[32] = { 0 };
-        uint64_t barrier[8] = { 0 };
+        uint32_t out[32] = {0};
+        uint64_t barrier[8] = {0};
         void *address = out;
         struct meeting meetings[BLOCKS];
         pthread_t threads[BLOCKS];
         for (uint64_t i = 0; i < BLOCKS; i++) {
-            meetings[i] = (struct meeting){ .program = program, .index = i, .grid = { .grid = { BLOCKS, 1, 1 }, .block = { 33, 1, 1 },
-                .params = &address, .is_cooperative = true, .barrier = barrier, .seed = (uint64_t)round } };
+            meetings[i] = (struct meeting){.program = program,
+                                           .index = i,
+                                           .grid = {.grid = {BLOCKS, 1, 1},
+                                                    .block = {33, 1, 1},
+                                                    .params = &address,
+                                                    .is_cooperative = true,
+                                                    .barrier = barrier,
+                                                    .seed = (uint64_t)round}};
             assert_int_equal(pthread_create(&threads[i], NULL, run_meeting, &meetings[i]), 0);
         }
         for (int i = 0; i < BLOCKS; i++)
@@ -342,11 +381,14 @@ static void cooperative_blocks_meet(void **state)
 static void texts_are_linked(void **state)
 {
     (void)state;
-    struct program *program = parse(HEAD ".extern .global .align 4 .u32 number; .extern .func (.param .b32 r) twice(.param .b32 a);"
-        " .visible .entry k(.param .u64 o) { .reg .b64 %o; .reg .b32 %v; ld.param.u64 %o, [o]; ld.global.u32 %v, [number];"
-        " { .param .b32 a; .param .b32 r; st.param.b32 [a], %v; call (r), twice, (a); ld.param.b32 %v, [r]; } st.global.u32 [%o], %v; ret; }\n"
-        HEAD ".visible .global .align 4 .u32 number = 21; .visible .func (.param .b32 r) twice(.param .b32 a) { .reg .b32 %v;"
-        " ld.param.b32 %v, [a]; add.u32 %v, %v, %v; st.param.b32 [r], %v; ret; }");
+    struct program *program = parse(
+        HEAD ".extern .global .align 4 .u32 number; .extern .func (.param .b32 r) twice(.param .b32 a);"
+             " .visible .entry k(.param .u64 o) { .reg .b64 %o; .reg .b32 %v; ld.param.u64 %o, [o]; ld.global.u32 %v, "
+             "[number];"
+             " { .param .b32 a; .param .b32 r; st.param.b32 [a], %v; call (r), twice, (a); ld.param.b32 %v, [r]; } "
+             "st.global.u32 [%o], %v; ret; }\n" HEAD ".visible .global .align 4 .u32 number = 21; .visible .func "
+             "(.param .b32 r) twice(.param .b32 a) { .reg .b32 %v;"
+             " ld.param.b32 %v, [a]; add.u32 %v, %v, %v; st.param.b32 [r], %v; ret; }");
     assert_non_null(program);
     uint32_t number, out = 0;
     void *address = &out;
@@ -355,7 +397,7 @@ static void texts_are_linked(void **state)
     program_initialise_globals(program);
     bool was_compiled;
     assert_true(program_prepare(program, 0, &was_compiled, why, sizeof why));
-    struct meeting m = { .program = program, .grid = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params = &address } };
+    struct meeting m = {.program = program, .grid = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .params = &address}};
     run_meeting(&m);
     assert_int_equal(out, 42);
     program_release(program);
@@ -366,8 +408,15 @@ static void texts_are_linked(void **state)
 static void prints_packed_arguments(void **state)
 {
     (void)state;
-    struct { int32_t i; uint32_t u; double d; const char *s; int64_t l; int32_t c, w; int32_t v; } packed =
-        { -5, 7, 1.5, "text", -1234567890123, 'x', 6, 42 };
+    struct {
+        int32_t i;
+        uint32_t u;
+        double d;
+        const char *s;
+        int64_t l;
+        int32_t c, w;
+        int32_t v;
+    } packed = {-5, 7, 1.5, "text", -1234567890123, 'x', 6, 42};
     char path[] = "/tmp/test_ptx_print.XXXXXX", line[200] = "";
     int saved = dup(1), fd = mkstemp(path);
     fflush(stdout);

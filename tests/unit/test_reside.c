@@ -1,4 +1,5 @@
-/* links: tests/unit/fake_%.c shim/reside.c shim/hidden.c shim/proof.c shim/swap.c shim/space.c shim/frames.c shim/streams.c shim/store.c shim/say.c */
+/* links: tests/unit/fake_%.c shim/reside.c shim/hidden.c shim/proof.c shim/swap.c shim/space.c shim/frames.c
+ * shim/streams.c shim/store.c shim/say.c */
 #include "tests/unit/core.h"
 
 #include "shim/reside.h"
@@ -79,7 +80,7 @@ static void the_longest_unused_goes_first(const void *argument)
 }
 core_test(the_longest_unused_goes_first)
 
-static void no_more_goes_than_is_needed(const void *argument)
+    static void no_more_goes_than_is_needed(const void *argument)
 {
     (void)argument;
     fill_memory(12, 4, 3);
@@ -93,7 +94,7 @@ static void no_more_goes_than_is_needed(const void *argument)
 }
 core_test(no_more_goes_than_is_needed)
 
-static void what_is_fresh_costs_no_copy(const void *argument)
+    static void what_is_fresh_costs_no_copy(const void *argument)
 {
     (void)argument;
     open_memory(12, false, FAKE_AT_ONCE);
@@ -106,7 +107,7 @@ static void what_is_fresh_costs_no_copy(const void *argument)
 }
 core_test(what_is_fresh_costs_no_copy)
 
-static void locked_and_pinned_contents_stay(const void *argument)
+    static void locked_and_pinned_contents_stay(const void *argument)
 {
     (void)argument;
     fill_memory(12, 4, 3);
@@ -124,7 +125,7 @@ static void locked_and_pinned_contents_stay(const void *argument)
 }
 core_test(locked_and_pinned_contents_stay)
 
-static void pieces_of_slabs_stay(const void *argument)
+    static void pieces_of_slabs_stay(const void *argument)
 {
     (void)argument;
     fill_memory(4, 1, 3);
@@ -138,7 +139,7 @@ static void pieces_of_slabs_stay(const void *argument)
 }
 core_test(pieces_of_slabs_stay)
 
-static void nothing_goes_while_it_is_forbidden(const void *argument)
+    static void nothing_goes_while_it_is_forbidden(const void *argument)
 {
     (void)argument;
     fill_memory(12, 4, 3);
@@ -154,7 +155,7 @@ static void nothing_goes_while_it_is_forbidden(const void *argument)
 }
 core_test(nothing_goes_while_it_is_forbidden)
 
-static void the_device_may_have_less_than_the_cap(const void *argument)
+    static void the_device_may_have_less_than_the_cap(const void *argument)
 {
     (void)argument;
     open_memory(20, false, FAKE_AT_ONCE);
@@ -172,8 +173,8 @@ static void the_device_may_have_less_than_the_cap(const void *argument)
 }
 core_test(the_device_may_have_less_than_the_cap)
 
-/* A copy that is refused leaves the content where it was. */
-static void refusals_lose_nothing(const void *argument)
+    /* A copy that is refused leaves the content where it was. */
+    static void refusals_lose_nothing(const void *argument)
 {
     (void)argument;
     fill_memory(12, 8, 3);
@@ -193,9 +194,9 @@ static void refusals_lose_nothing(const void *argument)
 }
 core_test(refusals_lose_nothing)
 
-/* ---- random ---- */
+    /* ---- random ---- */
 
-struct storm {
+    struct storm {
     enum fake_order order;
     bool is_strict;
     uint64_t seed;
@@ -263,7 +264,7 @@ static void test_any_use_finds_its_content(void **state)
 {
     (void)state;
     for (enum fake_order order = FAKE_AT_ONCE; order <= FAKE_MIXED; order++) {
-        const struct storm storms[] = { { order, false, 41 }, { order, true, 42 }, { order, false, 43 } };
+        const struct storm storms[] = {{order, false, 41}, {order, true, 42}, {order, false, 43}};
         for (uint32_t i = 0; i < 3; i++) {
             assert_child(any_use_finds_its_content, &storms[i]);
         }

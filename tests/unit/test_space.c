@@ -3,7 +3,7 @@
 
 #include "shim/space.h"
 
-#define UNIT 512u               /* the driver's promise */
+#define UNIT     512u /* the driver's promise */
 #define MAX_HELD 400u
 
 static void open_space(uint32_t cap)
@@ -54,7 +54,7 @@ static void a_fresh_allocation_has_nothing_yet(const void *argument)
 }
 core_test(a_fresh_allocation_has_nothing_yet)
 
-static void half_a_frame_is_where_pages_begin(const void *argument)
+    static void half_a_frame_is_where_pages_begin(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -66,7 +66,7 @@ static void half_a_frame_is_where_pages_begin(const void *argument)
 }
 core_test(half_a_frame_is_where_pages_begin)
 
-static void footprints_are_what_is_taken(const void *argument)
+    static void footprints_are_what_is_taken(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -79,7 +79,7 @@ static void footprints_are_what_is_taken(const void *argument)
 }
 core_test(footprints_are_what_is_taken)
 
-static void addresses_lead_to_their_allocation(const void *argument)
+    static void addresses_lead_to_their_allocation(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -101,7 +101,7 @@ static void addresses_lead_to_their_allocation(const void *argument)
 }
 core_test(addresses_lead_to_their_allocation)
 
-static void places_are_not_allocations(const void *argument)
+    static void places_are_not_allocations(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -118,7 +118,7 @@ static void places_are_not_allocations(const void *argument)
 }
 core_test(places_are_not_allocations)
 
-static void a_detached_home_outlives_its_allocation(const void *argument)
+    static void a_detached_home_outlives_its_allocation(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -137,7 +137,7 @@ static void a_detached_home_outlives_its_allocation(const void *argument)
 }
 core_test(a_detached_home_outlives_its_allocation)
 
-static void serials_are_never_used_again(const void *argument)
+    static void serials_are_never_used_again(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -152,9 +152,9 @@ static void serials_are_never_used_again(const void *argument)
 }
 core_test(serials_are_never_used_again)
 
-/* ---- slabs ---- */
+    /* ---- slabs ---- */
 
-static void small_ones_share_frames(const void *argument)
+    static void small_ones_share_frames(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -182,7 +182,7 @@ static void small_ones_share_frames(const void *argument)
 }
 core_test(small_ones_share_frames)
 
-static void pieces_of_several_units_do_not_cross_frames(const void *argument)
+    static void pieces_of_several_units_do_not_cross_frames(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -198,7 +198,7 @@ static void pieces_of_several_units_do_not_cross_frames(const void *argument)
 }
 core_test(pieces_of_several_units_do_not_cross_frames)
 
-static void no_frame_for_a_slab_is_out_of_memory(const void *argument)
+    static void no_frame_for_a_slab_is_out_of_memory(const void *argument)
 {
     (void)argument;
     open_space(2);
@@ -214,8 +214,8 @@ static void no_frame_for_a_slab_is_out_of_memory(const void *argument)
 }
 core_test(no_frame_for_a_slab_is_out_of_memory)
 
-/* A freed piece is used again on another stream only behind what the first stream did with it. */
-static void a_piece_changes_streams_in_order(const void *argument)
+    /* A freed piece is used again on another stream only behind what the first stream did with it. */
+    static void a_piece_changes_streams_in_order(const void *argument)
 {
     (void)argument;
     core_open_device(8, 8, false, FAKE_LATE);
@@ -237,13 +237,13 @@ static void a_piece_changes_streams_in_order(const void *argument)
 }
 core_test(a_piece_changes_streams_in_order)
 
-/* ---- the live set ---- */
+    /* ---- the live set ---- */
 
-static void the_signature_does_not_depend_on_order(const void *argument)
+    static void the_signature_does_not_depend_on_order(const void *argument)
 {
     (void)argument;
     open_space(64);
-    static const uint64_t sizes[] = { 100, 5000, 100, 70000, 8192, 12000 };
+    static const uint64_t sizes[] = {100, 5000, 100, 70000, 8192, 12000};
     uint64_t empty = space_live_signature(), forward, backward;
     uint32_t held[6];
     for (uint32_t i = 0; i < 6; i++) {
@@ -266,7 +266,7 @@ static void the_signature_does_not_depend_on_order(const void *argument)
 }
 core_test(the_signature_does_not_depend_on_order)
 
-static void pinned_pages_and_slabs_are_unmovable(const void *argument)
+    static void pinned_pages_and_slabs_are_unmovable(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -284,9 +284,9 @@ static void pinned_pages_and_slabs_are_unmovable(const void *argument)
 }
 core_test(pinned_pages_and_slabs_are_unmovable)
 
-/* ---- the order of use ---- */
+    /* ---- the order of use ---- */
 
-static void expect_order(const uint32_t *expected, uint32_t count)
+    static void expect_order(const uint32_t *expected, uint32_t count)
 {
     uint32_t at = space_oldest();
     for (uint32_t i = 0; i < count; i++) {
@@ -326,7 +326,7 @@ static void the_list_is_in_order_of_use(const void *argument)
 }
 core_test(the_list_is_in_order_of_use)
 
-static void a_freed_allocation_is_not_listed(const void *argument)
+    static void a_freed_allocation_is_not_listed(const void *argument)
 {
     (void)argument;
     open_space(64);
@@ -335,7 +335,7 @@ static void a_freed_allocation_is_not_listed(const void *argument)
     space_touch(space_get(b));
     space_touch(space_get(c));
     give_up(b);
-    expect_order((uint32_t[]){ a, c }, 2);
+    expect_order((uint32_t[]){a, c}, 2);
     give_up(c);
     expect_order(&a, 1);
     give_up(a);
@@ -343,9 +343,9 @@ static void a_freed_allocation_is_not_listed(const void *argument)
 }
 core_test(a_freed_allocation_is_not_listed)
 
-/* ---- random ---- */
+    /* ---- random ---- */
 
-struct held {
+    struct held {
     uint32_t index;
     uint64_t bytes, base, serial;
 };
@@ -390,7 +390,7 @@ static void any_sequence_keeps_addresses_apart(const void *argument)
         if (count < MAX_HELD && core_below(&random, 100) < (step < 1500 ? 70u : 40u)) {
             uint64_t bytes = random_size(&random);
             uint32_t index = allocate(bytes);
-            held[count++] = (struct held){ index, bytes, base_of(index), space_get(index)->serial };
+            held[count++] = (struct held){index, bytes, base_of(index), space_get(index)->serial};
         } else if (count > 0) {
             uint32_t i = core_below(&random, count);
             give_up(held[i].index);
@@ -437,7 +437,7 @@ static void contents_do_not_meet(const void *argument)
 }
 core_test(contents_do_not_meet)
 
-int main(void)
+    int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_fresh_allocation_has_nothing_yet),

@@ -7,12 +7,12 @@ static uint64_t buffer[BUFFER_WORDS];
 
 static void open_device(enum fake_order order)
 {
-    fake_open(&(struct fake_settings){ .memory_bytes = 1 << 20, .granularity = CORE_FRAME, .order = order, .seed = 3 });
+    fake_open(&(struct fake_settings){.memory_bytes = 1 << 20, .granularity = CORE_FRAME, .order = order, .seed = 3});
 }
 
 static struct last_use unused(void)
 {
-    return (struct last_use){ .stream = STREAMS_NONE };
+    return (struct last_use){.stream = STREAMS_NONE};
 }
 
 static void fill(uint64_t value, uint32_t stream)
@@ -41,7 +41,7 @@ static void numbers_are_stable(const void *argument)
 }
 core_test(numbers_are_stable)
 
-static void too_many_streams_share_a_number_and_still_wait(const void *argument)
+    static void too_many_streams_share_a_number_and_still_wait(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -65,7 +65,7 @@ static void too_many_streams_share_a_number_and_still_wait(const void *argument)
 }
 core_test(too_many_streams_share_a_number_and_still_wait)
 
-static void order_keeps_streams_apart_without_waiting(const void *argument)
+    static void order_keeps_streams_apart_without_waiting(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -82,7 +82,7 @@ static void order_keeps_streams_apart_without_waiting(const void *argument)
 }
 core_test(order_keeps_streams_apart_without_waiting)
 
-static void order_is_asked_for_once(const void *argument)
+    static void order_is_asked_for_once(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -100,7 +100,7 @@ static void order_is_asked_for_once(const void *argument)
 }
 core_test(order_is_asked_for_once)
 
-static void order_covers_all_streams_of_the_mask(const void *argument)
+    static void order_covers_all_streams_of_the_mask(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -119,7 +119,7 @@ static void order_covers_all_streams_of_the_mask(const void *argument)
 }
 core_test(order_covers_all_streams_of_the_mask)
 
-static void finished_waits_for_what_it_must_and_no_more(const void *argument)
+    static void finished_waits_for_what_it_must_and_no_more(const void *argument)
 {
     (void)argument;
     static uint64_t other[BUFFER_WORDS];
@@ -140,7 +140,7 @@ static void finished_waits_for_what_it_must_and_no_more(const void *argument)
 }
 core_test(finished_waits_for_what_it_must_and_no_more)
 
-static void finished_on_nothing_makes_no_call(const void *argument)
+    static void finished_on_nothing_makes_no_call(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -153,12 +153,12 @@ static void finished_on_nothing_makes_no_call(const void *argument)
 }
 core_test(finished_on_nothing_makes_no_call)
 
-/* Random uses of slots on random streams: after streams_finished, the slot holds what was last written to it. */
-static void finished_is_never_too_early(const void *argument)
+    /* Random uses of slots on random streams: after streams_finished, the slot holds what was last written to it. */
+    static void finished_is_never_too_early(const void *argument)
 {
     static uint64_t slots[16][BUFFER_WORDS];
     struct last_use uses[16];
-    uint64_t values[16] = { 0 }, random = 99;
+    uint64_t values[16] = {0}, random = 99;
     uint32_t numbers[6];
     open_device(*(const enum fake_order *)argument);
     for (uint32_t i = 0; i < 6; i++) {
@@ -208,8 +208,8 @@ static void a_destroyed_stream_was_waited_for(const void *argument)
 }
 core_test(a_destroyed_stream_was_waited_for)
 
-/* Where an event cannot be had, the device is waited for instead. */
-static void refused_events_are_replaced_by_waiting(const void *argument)
+    /* Where an event cannot be had, the device is waited for instead. */
+    static void refused_events_are_replaced_by_waiting(const void *argument)
 {
     (void)argument;
     for (uint64_t nth = 1; nth < 8; nth++) {
@@ -237,7 +237,7 @@ static void refused_events_are_replaced_by_waiting(const void *argument)
 }
 core_test(refused_events_are_replaced_by_waiting)
 
-int main(void)
+    int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_are_stable),

@@ -14,7 +14,7 @@ static uint64_t address_of(uint32_t index)
 
 static void open_device(enum fake_order order)
 {
-    fake_open(&(struct fake_settings){ .memory_bytes = 1 << 20, .granularity = CORE_FRAME, .order = order, .seed = 2 });
+    fake_open(&(struct fake_settings){.memory_bytes = 1 << 20, .granularity = CORE_FRAME, .order = order, .seed = 2});
 }
 
 static void contents_come_back(const void *argument)
@@ -57,8 +57,8 @@ static void another_stream_brings_in_behind_the_copy_out(const void *argument)
 }
 core_test(another_stream_brings_in_behind_the_copy_out)
 
-/* The buffer of a copy that is still read must not be written by the next one. */
-static void pooled_buffers_are_reused_in_order(const void *argument)
+    /* The buffer of a copy that is still read must not be written by the next one. */
+    static void pooled_buffers_are_reused_in_order(const void *argument)
 {
     bool is_same_stream = *(const bool *)argument;
     open_device(FAKE_LATE);
@@ -80,7 +80,7 @@ static void pooled_buffers_are_reused_in_order(const void *argument)
 static void test_pooled_buffers_are_reused_in_order(void **state)
 {
     (void)state;
-    const bool modes[] = { true, false };
+    const bool modes[] = {true, false};
     assert_child(pooled_buffers_are_reused_in_order, &modes[0]);
     assert_child(pooled_buffers_are_reused_in_order, &modes[1]);
 }
@@ -100,7 +100,7 @@ static void other_sizes_do_not_share_buffers(const void *argument)
 }
 core_test(other_sizes_do_not_share_buffers)
 
-static void finish_waits_until_the_bytes_are_there(const void *argument)
+    static void finish_waits_until_the_bytes_are_there(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -115,7 +115,7 @@ static void finish_waits_until_the_bytes_are_there(const void *argument)
 }
 core_test(finish_waits_until_the_bytes_are_there)
 
-static void what_is_refused_is_not_counted(const void *argument)
+    static void what_is_refused_is_not_counted(const void *argument)
 {
     (void)argument;
     open_device(FAKE_AT_ONCE);
@@ -136,7 +136,7 @@ static void what_is_refused_is_not_counted(const void *argument)
 }
 core_test(what_is_refused_is_not_counted)
 
-int main(void)
+    int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contents_come_back),

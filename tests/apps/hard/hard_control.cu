@@ -377,6 +377,104 @@ static int cooperative()
     return finish(net);
 }
 
+/* Outputs that nothing reads again but that are held to the end of the iteration; when it is given up, they are read. */
+static int held_and_read(bool is_generated)
+{
+    chain net = make_chain(LAYERS);
+    uint32_t *state = make<uint32_t>(4097);
+    CHECK(cudaMemset(state, 3, 4097 * sizeof *state));
+    for (int i = 0; i < ITERATIONS + 4; i++) {
+        std::vector<float *> aside;
+        float *loss = make<float>(1), value = 0.0f, sum = 0.0f, some[64];
+        upload(net, i);
+        for (int l = 0; l < LAYERS; l++) {
+            net.y[l + 1] = make<float>(N);
+            layer_forward(net, l);
+            if (l % 4 == 1) {
+                aside.push_back(make<float>(N));
+                if (is_generated)
+                    noisy_advancing<<<1, 256>>>(aside.back(), net.y[l + 1], net.w + l * W, state, N);
+                else
+                    forward<<<blocks(N), 256>>>(aside.back(), net.y[l + 1], net.w, N);
+                loss_of<<<1, 256>>>(loss, aside.back(), N);
+                CHECK(cudaMemcpyAsync(&value, loss, sizeof value, cudaMemcpyDeviceToHost, 0));
+                CHECK(cudaStreamSynchronize(0));
+                sum += value;
+            }
+        }
+        bool is_given_up = i == 9 || i == 13;
+        if (is_given_up) {
+            for (float *one : aside) {
+                CHECK(cudaMemcpy(some, one + 1000, sizeof some, cudaMemcpyDeviceToHost));
+                for (float x : some)
+                    sum += x;
+            }
+        }
+        run_backward(net);
+        run_step(net);
+        for (float *one : aside)
+            drop(one);
+        drop(loss);
+        printf("iter %d sum %a\n", i, static_cast<double>(sum));
+    }
+    return finish(net);
+}
+
+static int held_plain()
+{
+    return held_and_read(false);
+}
+
+static int held_generated()
+{
+    return held_and_read(true);
+}
+
+static __global__ void stepped(float *fresh, const float *w, const float *dw, int n, float rate)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        fresh[i] = w[i] - rate * dw[i];
+}
+
+/* Parameters are never changed in place: each step makes new ones and frees the old. */
+static int functional()
+{
+    chain net = make_chain(LAYERS);
+    float *large = make<float>(4 * N);
+    fill<<<blocks(4 * N), 256>>>(large, 4 * N, 5);
+    for (int i = 0; i < ITERATIONS; i++) {
+        upload(net, i);
+        run_forward(net);
+        float loss = read_loss(net);
+        run_backward(net);
+        float *fresh = make<float>(LAYERS * W), *larger = make<float>(4 * N);
+        stepped<<<blocks(LAYERS * W), 256>>>(fresh, net.w, net.dw, LAYERS * W, 0.5f);
+        stepped<<<blocks(4 * N), 256>>>(larger, large, large, 4 * N, 0.001f * static_cast<float>(i));
+        drop(net.w);
+        drop(large);
+        net.w = fresh;
+        large = larger;
+        CHECK(cudaMemset(net.dw, 0, sizeof(float) * LAYERS * W));
+        printf("iter %d loss %a\n", i, static_cast<double>(loss));
+    }
+    print_hash("large", large, 4 * N * sizeof(float));
+    return finish(net);
+}
+
+/* Every iteration leaves out other layers. */
+static int random_depth()
+{
+    chain net = make_chain(LAYERS);
+    for (int i = 0; i < ITERATIONS + 8; i++) {
+        uint32_t h = static_cast<uint32_t>(i / 2) * 2654435761u;
+        net.layers = LAYERS - static_cast<int>(h >> 28);
+        plain_iteration(net, i);
+    }
+    net.layers = LAYERS;
+    return finish(net);
+}
+
 int main(int argc, char **argv)
 {
     const hard_case cases[] = {{"accumulation", accumulation},
@@ -392,6 +490,10 @@ int main(int argc, char **argv)
                                {"generator-inside", generator_inside},
                                {"conditional-writes", conditional_writes},
                                {"statistics", statistics},
+                               {"held-plain", held_plain},
+                               {"held-generated", held_generated},
+                               {"functional", functional},
+                               {"random-depth", random_depth},
                                {"cooperative", cooperative}};
     return run_case(cases, argc, argv);
 }

@@ -279,6 +279,51 @@ static void the_grid_meets()
     cudaFree(memory);
 }
 
+static void captured_and_explicit_graphs()
+{
+    const int count = 1000;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    int *words, got[2];
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMalloc(&words, 2 * count * sizeof(int));
+    cudaMemset(words, 0, 2 * count * sizeof(int));
+    cudaDeviceSynchronize();
+    bool is_right = cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess;
+    fill<<<4, 256, 0, stream>>>(words, 3, count);
+    mix<<<4, 256, 0, stream>>>(words, count);
+    cudaMemcpyAsync(words + count, words, count * sizeof(int), cudaMemcpyDeviceToDevice, stream);
+    is_right &= cudaStreamEndCapture(stream, &graph) == cudaSuccess;
+    is_right &= cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+    is_right &= cudaMemcpy(got, words + count, sizeof got, cudaMemcpyDeviceToHost) == cudaSuccess && got[1] == 0;
+    is_right &= cudaGraphLaunch(exec, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess;
+    is_right &= cudaMemcpy(got, words + count, sizeof got, cudaMemcpyDeviceToHost) == cudaSuccess;
+    report(is_right && (unsigned)got[1] == 4 * 1664525u + 1013904223u, "captured graph");
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    cudaGraphNode_t set, kernel;
+    int value = 70, room = count;
+    void *arguments[] = {&words, &value, &room};
+    cudaKernelNodeParams launch = {(void *)fill, dim3(4), dim3(256), 0, arguments, nullptr};
+    cudaMemsetParams zero = {words, 0, 0, 4, (size_t)count, 1};
+    is_right = cudaGraphCreate(&graph, 0) == cudaSuccess;
+    is_right &= cudaGraphAddMemsetNode(&set, graph, nullptr, 0, &zero) == cudaSuccess;
+    is_right &= cudaGraphAddKernelNode(&kernel, graph, &set, 1, &launch) == cudaSuccess;
+    is_right &= cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+    value = 80;
+    is_right &= cudaGraphLaunch(exec, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess;
+    is_right &= cudaMemcpy(got, words, sizeof got, cudaMemcpyDeviceToHost) == cudaSuccess && got[1] == 71;
+    is_right &= cudaGraphExecKernelNodeSetParams(exec, kernel, &launch) == cudaSuccess;
+    is_right &= cudaGraphLaunch(exec, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess;
+    is_right &= cudaMemcpy(got, words, sizeof got, cudaMemcpyDeviceToHost) == cudaSuccess && got[1] == 81;
+    report(is_right, "explicit graph");
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    cudaFree(words);
+    cudaStreamDestroy(stream);
+}
+
 static void questions()
 {
     cudaDeviceProp properties;
@@ -334,6 +379,7 @@ int main()
     host_functions();
     rows();
     the_grid_meets();
+    captured_and_explicit_graphs();
     questions();
     faults();
     return failures != 0;
