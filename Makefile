@@ -35,7 +35,7 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIBRARY_OBJECTS = $(call object,$(SHIM_SOURCES) $(TRACE_SOURCES) $(POLICY_SOURCES)) \
                   $(if $(wildcard shim/kernels.cu),$(BUILD)/obj/gen/kernels_ptx.o)
 
-.PHONY: help all library trace demo check check-gpu lint format bench install clean unit doors setup print-cuda-home
+.PHONY: check-frameworks help all library trace demo check check-gpu lint format bench install clean unit doors setup print-cuda-home
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -152,6 +152,10 @@ check: setup ## all tests that need no GPU; SAN=address,undefined or SAN=thread 
 check-gpu: ## the end-to-end programs on a real driver
 	@$(MAKE) --no-print-directory -s all
 	@BUILD=$(BUILD) scripts/check --gpu
+
+check-frameworks: ## frameworks from PyPI on the CPU device, bare and under a cap (minutes)
+	@$(MAKE) --no-print-directory -s all
+	@BUILD=$(BUILD) tests/frameworks/run.py
 
 lint: $(BUILD)/gen/hooks_by_name.def ## format, arrows between folders, sizes, shell; TIDY=1: clang-tidy too
 	@scripts/lint $(if $(TIDY),--tidy)

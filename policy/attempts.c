@@ -4,8 +4,7 @@
 #include "policy/tidy.h"
 #include <string.h>
 
-/* Late is better than nothing: without any plan, the search goes on for LATE times what was allowed. */
-enum { TIDY_STEPS = 24, LATE = 4 };
+enum { TIDY_STEPS = 24 };
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
 {
@@ -71,7 +70,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.cap = s->request->cap;
     settings.small_bytes = s->request->small_bytes;
     settings.effort = s->request->effort;
-    settings.must_finish = !has_plan && s->request->effort->steps < LATE * s->request->effort->allowed;
+    settings.must_finish = !has_plan && !effort_is_spent(s->request->effort); /* late is better than nothing */
     /* tidying removes some replays, hence the allowance */
     settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
     if (!s->request->may_swap)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 3000000000;
+static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000000;
 
 /* In the order in which they are asked; what seldom wins comes last, when there is effort left. */
 static const struct strategy *const strategies[] = {

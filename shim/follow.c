@@ -423,13 +423,30 @@ static void keep_operation(struct live *live, uint32_t index, const struct opera
     kept->is_kept = true;
 }
 
-static void note_touch(struct live *live, const struct script_touch *touch)
+/* Copies of it may be out of date: the kernel wrote nothing while it was recorded, which is all we know. */
+static void doubt(struct live_version *version)
+{
+    version->is_doubtful = true;
+    if (version->host != NULL) {
+        swap_release(version->host);
+        version->host = NULL;
+    }
+    if (version->audit != NULL) {
+        swap_release(version->audit);
+        version->audit = NULL;
+    }
+}
+
+static void note_touch(struct live *live, const struct script_touch *touch, bool is_unread)
 {
     struct live_slot *slot = &live->slots[touch->slot];
     if (slot->allocation != SCRIPT_NONE) {
         last_use_note(&space_place(space_get(slot->allocation)->home)->last, live->stream);
     }
     if (touch->writes == SCRIPT_NONE) {
+        if (is_unread && touch->reads != SCRIPT_NONE) {
+            doubt(&live->versions[touch->reads]);
+        }
         return;
     }
     if (touch->reads != SCRIPT_NONE) {
@@ -473,8 +490,9 @@ bool follow_operation(struct operation *operation, uint64_t signature, const str
     if (script->is_replayable) {
         keep_operation(live, index, operation);
     }
+    bool is_unread = operation->kind == OPERATION_LAUNCH && !operation->facts->is_readable;
     for (uint32_t i = 0; i < script->touch_count; i++) {
-        note_touch(live, &live->script->touches[script->first_touch + i]);
+        note_touch(live, &live->script->touches[script->first_touch + i], is_unread);
     }
     live->next_item++;
     let_go_unneeded(live, index);

@@ -19,6 +19,7 @@ struct live_version {
     uint32_t place;             /* PRESENT only */
     struct host_copy *host;     /* swapped out, or still valid from an earlier swap */
     struct host_copy *audit;    /* kept to compare the rebuilt bytes with */
+    bool is_doubtful;           /* a kernel that cannot be read had it in hand after it was dropped or swapped once */
 };
 
 struct live_slot {

@@ -38,7 +38,9 @@ bool proven_dropping(struct live *live, uint32_t version, bool is_held)
     bool is_compared = live->is_probation
                            ? may_return
                            : (script->is_checked || is_held) && (config()->verify_mode == VERIFY_ALWAYS || is_audit);
-    if (is_compared && !proof_is_expected(script->print)) {
+    if (state_of->is_doubtful && state_of->audit == NULL && proof_is_expected(script->print)) {
+        proof_rebuilt(script->print, place->base, script->bytes, live->stream); /* has it changed since? */
+    } else if (is_compared && !proof_is_expected(script->print)) {
         proof_expect(script->print, place->base, script->bytes, live->stream);
     }
     return true;

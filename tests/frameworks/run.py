@@ -35,10 +35,9 @@ def prepare():
 
 
 def toolkit_libraries():
-    """Folder of NVRTC, as the compiler that the build uses knows it."""
-    nvcc = subprocess.run(["make", "-s", "-C", ROOT, "print-nvcc"], capture_output=True, text=True, check=False)
-    path = os.path.realpath(nvcc.stdout.strip() or "nvcc")
-    home = os.path.dirname(os.path.dirname(path))
+    """Folder of NVRTC, beside the compiler that the build uses."""
+    make = ["make", "-s", "-C", ROOT, "print-cuda-home"]
+    home = subprocess.run(make, capture_output=True, text=True, check=False).stdout.strip()
     for folder in (os.path.join(home, "lib64"), os.path.join(home, "lib")):
         if os.path.isdir(folder):
             return folder

@@ -86,6 +86,27 @@ static int adjusted_late()
     return adjusted(20, 3, 9);
 }
 
+/* In forward: what was dropped comes back for it and is dropped again. */
+static int adjusted_in_forward()
+{
+    chain net = make_chain(LAYERS);
+    for (int i = 0; i < ITERATIONS; i++) {
+        int which = i < 8 ? 0 : 1 + i % 2;
+        upload(net, i);
+        for (int l = 0; l < LAYERS; l++) {
+            net.y[l + 1] = make<float>(N);
+            layer_forward(net, l);
+            if (l % 3 == 2 && l > 20)
+                adjust_unread<<<blocks(N), 256>>>(net.y[l - 17], net.y[l - 13], which, i % 2, N);
+        }
+        float loss = read_loss(net);
+        run_backward(net);
+        run_step(net);
+        printf("iter %d loss %a\n", i, static_cast<double>(loss));
+    }
+    return finish(net);
+}
+
 /* A copy stream puts the next batch where this one was, as soon as the first layer has read it. */
 static int overwritten_input()
 {
@@ -137,6 +158,7 @@ int main(int argc, char **argv)
     const hard_case cases[] = {{"forward-only", forward_only},
                                {"adjusted-early", adjusted_early},
                                {"adjusted-late", adjusted_late},
+                               {"adjusted-in-forward", adjusted_in_forward},
                                {"overwritten-input", overwritten_input}};
     return run_case(cases, argc, argv);
 }
