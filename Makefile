@@ -134,6 +134,7 @@ unit: $(UNIT_TESTS:%=$(BUILD)/unit/%) ## build the unit tests
 SANFLAGS = $(SANITIZE)
 -include tests/device/device.mk
 -include tests/apps/apps.mk
+-include tests/apps/hard/hard.mk
 -include tests/doors/doors.mk
 all: $(if $(wildcard tests/device/device.mk),device) $(if $(wildcard tests/apps/apps.mk),apps)
 

@@ -31,14 +31,14 @@ struct code_facts {
     const char *name;
     const char *unreadable_reason; /* NULL if the code was understood; else everything below but the params is void */
     const char *impure_reason;     /* NULL if two runs on equal inputs give equal bytes */
-    bool has_indirect_load, has_indirect_store; /* through pointers loaded from memory, textures, surfaces */
+    bool has_indirect_load, has_indirect_store;     /* through pointers loaded from memory, textures, surfaces */
     bool reads_module_memory, writes_module_memory; /* __device__ or __constant__ variables */
     uint32_t param_count;
     const struct code_param *params;
     uint32_t word_count;                         /* over all params; each param starts a new word */
     const uint64_t *loaded_words, *stored_words; /* (word_count + 63) / 64 elements; atomics are in both */
-    const uint64_t *escaped_words;               /* their value may be stored in memory: a pointer becomes known there */
-    bool has_unaligned_params;                   /* some parameter larger than 8 bytes may hold pointers off 8-byte words */
+    const uint64_t *escaped_words; /* their value may be stored in memory: a pointer becomes known there */
+    bool has_unaligned_params;     /* some parameter larger than 8 bytes may hold pointers off 8-byte words */
 };
 
 /* One PTX text, for tests and tools. NULL if there is no memory or the text is not PTX. */
@@ -62,7 +62,8 @@ const struct code_facts *code_lookup(const void *owner, const char *name);
 
 /* Lays the facts out over the argument block as the driver placed the parameters: offsets[i], sizes[i] from
  * cuFuncGetParamInfo. Sets is_readable, is_impure, impure_reason, has_indirect_access, has_indirect_store,
- * has_unaligned_params, reads_module_memory, writes_module_memory, stored_words, loaded_words and escaped_words of *out and nothing else. Returns false and sets is_readable = false if the code is
- * unreadable or the parameters do not agree. */
+ * has_unaligned_params, reads_module_memory, writes_module_memory, stored_words, loaded_words and escaped_words of *out
+ * and nothing else. Returns false and sets is_readable = false if the code is unreadable or the parameters do not
+ * agree. */
 bool code_fill_facts(const struct code_facts *facts, uint32_t param_count, const uint32_t *offsets,
                      const uint32_t *sizes, struct function_facts *out);

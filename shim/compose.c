@@ -15,13 +15,13 @@ struct composer {
     struct script *script;
     struct policy_problem *problem;
     struct bump *bank;
-    uint32_t *slot_of;          /* by recorded object */
-    uint32_t *current;          /* by slot: version it holds now */
-    uint32_t *next_write;       /* by slot: next operation that writes it */
-    const uint64_t **last_print;/* by slot: fingerprint after its last touch */
-    bool *is_unexplained;       /* by slot */
-    bool *is_held;              /* by slot: was there before the window */
-    uint32_t next_outside;      /* next operation that writes memory that is not ours */
+    uint32_t *slot_of;           /* by recorded object */
+    uint32_t *current;           /* by slot: version it holds now */
+    uint32_t *next_write;        /* by slot: next operation that writes it */
+    const uint64_t **last_print; /* by slot: fingerprint after its last touch */
+    bool *is_unexplained;        /* by slot */
+    bool *is_held;               /* by slot: was there before the window */
+    uint32_t next_outside;       /* next operation that writes memory that is not ours */
 };
 
 static struct bump banks[2];
@@ -66,8 +66,8 @@ static bool allocate_arrays(struct composer *c)
         uses += record_at(c, i)->use_count;
     }
     struct script *s = c->script;
-    *s = (struct script){ .operation_count = c->count, .touch_count = touches, .use_count = uses };
-    *c->problem = (struct policy_problem){ .operation_count = c->count };
+    *s = (struct script){.operation_count = c->count, .touch_count = touches, .use_count = uses};
+    *c->problem = (struct policy_problem){.operation_count = c->count};
     c->slot_of = take(c, c->from->object_count, sizeof *c->slot_of);
     s->operations = take(c, c->count, sizeof *s->operations);
     s->touches = take(c, touches, sizeof *s->touches);
@@ -106,13 +106,13 @@ static uint32_t slot_for(struct composer *c, const struct record_touch *touch)
     if (object->ended != SCRIPT_NONE && object->ended <= c->first + c->count) {
         ends = object->ended - c->first;
     }
-    c->script->slots[slot] = (struct script_slot){ .bytes = object->bytes,
-                                                   .kind = was_there ? SLOT_GIVEN : SLOT_PLANNED,
-                                                   .ends = ends,
-                                                   .allocation = object->allocation,
-                                                   .serial = object->serial,
-                                                   .is_small = object->is_small,
-                                                   .is_foreign = object->is_foreign };
+    c->script->slots[slot] = (struct script_slot){.bytes = object->bytes,
+                                                  .kind = was_there ? SLOT_GIVEN : SLOT_PLANNED,
+                                                  .ends = ends,
+                                                  .allocation = object->allocation,
+                                                  .serial = object->serial,
+                                                  .is_small = object->is_small,
+                                                  .is_foreign = object->is_foreign};
     if (!was_there && (object->is_pinned || object->is_foreign)) {
         c->script->slots[slot].kind = SLOT_FIXED;
     }
@@ -145,7 +145,9 @@ static bool find_slots(struct composer *c)
             if (touch->object == SPACE_NONE || before == NULL || after == NULL) {
                 say(SAY_DEBUG, "operation %u (%s) has no fingerprint of its touch %u: %s", i,
                     record->facts != NULL ? record->facts->name : "copy or set", j,
-                    touch->object == SPACE_NONE ? "the allocation is unknown" : before == NULL ? "before" : "after");
+                    touch->object == SPACE_NONE ? "the allocation is unknown"
+                    : before == NULL            ? "before"
+                                                : "after");
                 return false;
             }
             uint32_t slot = slot_for(c, touch);
@@ -160,12 +162,12 @@ static bool find_slots(struct composer *c)
             c->last_print[slot] = after;
             const uint64_t *unwritten = proof_log_get(touch->unwritten);
             c->script->slots[slot].is_partly_written = unwritten != NULL && unwritten[0] > 0;
-            c->script->touches[next_touch++] = (struct script_touch){ .slot = slot,
-                                                                      .reads = SCRIPT_NONE,
-                                                                      .writes = SCRIPT_NONE,
-                                                                      .is_written = writes,
-                                                                      .is_loaded = touch->is_loaded,
-                                                                      .is_hidden = touch->is_hidden };
+            c->script->touches[next_touch++] = (struct script_touch){.slot = slot,
+                                                                     .reads = SCRIPT_NONE,
+                                                                     .writes = SCRIPT_NONE,
+                                                                     .is_written = writes,
+                                                                     .is_loaded = touch->is_loaded,
+                                                                     .is_hidden = touch->is_hidden};
         }
     }
     return true;
@@ -271,8 +273,9 @@ static uint32_t new_version(struct composer *c, uint32_t slot, uint32_t producer
 {
     const struct script_slot *home = &c->script->slots[slot];
     uint32_t index = c->script->version_count++;
-    bool is_rebuildable = c->script->operations[producer].is_replayable && !home->is_small && home->kind == SLOT_PLANNED;
-    c->script->versions[index] = (struct script_version){ .slot = slot, .producer = producer, .bytes = home->bytes };
+    bool is_rebuildable =
+        c->script->operations[producer].is_replayable && !home->is_small && home->kind == SLOT_PLANNED;
+    c->script->versions[index] = (struct script_version){.slot = slot, .producer = producer, .bytes = home->bytes};
     c->problem->versions[index] = (struct policy_version){
         .bytes = space_allocation_footprint(home->bytes),
         .producer = producer,
@@ -383,7 +386,8 @@ static uint64_t median_of(const struct timed *sorted, uint32_t count, uint64_t s
     uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        *(sorted[middle].signature < signature ? &low : &high) = sorted[middle].signature < signature ? middle + 1 : middle;
+        *(sorted[middle].signature < signature ? &low : &high) =
+            sorted[middle].signature < signature ? middle + 1 : middle;
     }
     uint32_t end = low;
     while (end < count && sorted[end].signature == signature) {
@@ -401,7 +405,7 @@ static bool smooth_durations(struct composer *c)
         return false;
     }
     for (uint32_t i = 0; i < c->count; i++) {
-        sorted[i] = (struct timed){ c->script->operations[i].signature, c->script->operations[i].nanoseconds };
+        sorted[i] = (struct timed){c->script->operations[i].signature, c->script->operations[i].nanoseconds};
     }
     sort(sorted, c->count);
     uint64_t known = 0, value = 0;
@@ -469,7 +473,8 @@ static void count_given(struct composer *c)
             allocation->learned == SPACE_NONE ? NULL : &c->from->objects[allocation->learned];
         if (object == NULL || object->was_there || object->born < c->first) {
             uint64_t bytes = space_allocation_footprint(allocation->bytes);
-            *(space_is_small(allocation->bytes) ? &c->script->given_small_bytes : &c->script->given_page_bytes) += bytes;
+            *(space_is_small(allocation->bytes) ? &c->script->given_small_bytes : &c->script->given_page_bytes) +=
+                bytes;
         }
     }
     for (uint32_t i = 0; i < c->script->slot_count; i++) {
@@ -501,8 +506,12 @@ static double copy_speed(const struct composer *c)
 bool learn_make(uint32_t bank, uint32_t first, uint32_t count, uint32_t stream, struct script *script,
                 struct policy_problem *problem)
 {
-    struct composer composer = { .from = learn_recording(), .first = first, .count = count, .script = script,
-                                 .problem = problem, .bank = &banks[bank] };
+    struct composer composer = {.from = learn_recording(),
+                                .first = first,
+                                .count = count,
+                                .script = script,
+                                .problem = problem,
+                                .bank = &banks[bank]};
     if (composer.bank->base == NULL && !bump_open(composer.bank, BANK_BYTES, "scripts")) {
         return false;
     }

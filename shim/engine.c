@@ -58,9 +58,9 @@ static bool open_engine(void)
         driver.cuCtxGetDevice(&state.device) != CUDA_SUCCESS) {
         return false;
     }
-    state.is_open = frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() &&
-                    iterate_open() &&
-                    ((config()->cap_bytes == 0 && config()->trace_path == NULL) || proof_open(streams_number(CU_STREAM_LEGACY)));
+    state.is_open =
+        frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() && iterate_open() &&
+        ((config()->cap_bytes == 0 && config()->trace_path == NULL) || proof_open(streams_number(CU_STREAM_LEGACY)));
     stats_open();
     state.has_failed = !state.is_open;
     if (state.has_failed) {
@@ -244,7 +244,7 @@ CUresult engine_pin(CUdeviceptr address, const char *reason)
 
 CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination)
 {
-    if (!state.is_open || bytes < 8) {
+    if (!state.is_open || bytes < 8 || engine_owns((CUdeviceptr)(uintptr_t)host)) { /* the wrong kind of copy */
         return CUDA_SUCCESS;
     }
     turn_take();
@@ -296,7 +296,7 @@ void engine_refund(size_t bytes)
 
 void engine_before_sync(CUstream stream)
 {
-    (void)stream;               /* comparisons are enqueued right behind every rebuild */
+    (void)stream; /* comparisons are enqueued right behind every rebuild */
 }
 
 CUresult engine_after_sync(CUresult result)

@@ -12,7 +12,7 @@
 
 #include "shim/inside.h"
 
-#define MAX_VERSIONS (1u << 22)
+#define MAX_VERSIONS   (1u << 22)
 #define MAX_OPERATIONS (1u << 20)
 #define ARGUMENT_BYTES (2ull << 30)
 
@@ -88,10 +88,10 @@ static void reset(struct live *live, uint32_t stream)
 {
     const struct script *script = live->script;
     for (uint32_t i = 0; i < script->slot_count; i++) {
-        live->slots[i] = (struct live_slot){ SCRIPT_NONE, SCRIPT_NONE, SCRIPT_NONE, false };
+        live->slots[i] = (struct live_slot){SCRIPT_NONE, SCRIPT_NONE, SCRIPT_NONE, false};
     }
     for (uint32_t i = 0; i < script->version_count; i++) {
-        live->versions[i] = (struct live_version){ .place = SCRIPT_NONE };
+        live->versions[i] = (struct live_version){.place = SCRIPT_NONE};
     }
     for (uint32_t i = 0; i < script->operation_count; i++) {
         live->operations[i].is_kept = false;
@@ -153,7 +153,8 @@ static bool bind(struct live *live, uint32_t slot_index, struct allocation *allo
     if (slot->allocation == allocation->index) {
         return allocation->slot == slot_index;
     }
-    if (slot->was_bound || allocation->slot != SPACE_NONE || allocation->bytes != live->script->slots[slot_index].bytes) {
+    if (slot->was_bound || allocation->slot != SPACE_NONE ||
+        allocation->bytes != live->script->slots[slot_index].bytes) {
         return false;
     }
     if (live->script->slots[slot_index].kind != SLOT_GIVEN && !allocation->is_fresh) {
@@ -196,6 +197,8 @@ static bool matches(struct live *live, const struct operation *operation, uint64
 
 /* ---- items ---- */
 
+static bool swap_version_out(struct live *live, uint32_t version);
+
 bool live_drop(struct live *live, uint32_t version)
 {
     const struct script_version *script = &live->script->versions[version];
@@ -205,13 +208,16 @@ bool live_drop(struct live *live, uint32_t version)
         return true;
     }
     bool is_held = slot->allocation != SCRIPT_NONE && slot->at_home == version;
-    if (is_held && (!live->script->operations[script->producer].is_replayable ||
-                    space_place(state_of->place)->page_count == 0)) {
-        return true;            /* the program has not freed it yet: it stays until it does */
+    if (is_held &&
+        (!live->script->operations[script->producer].is_replayable || space_place(state_of->place)->page_count == 0)) {
+        return true; /* the program has not freed it yet: it stays until it does */
     }
     if (is_held && space_get(slot->allocation)->is_pinned) {
         live->trouble = FOLLOW_PINNED;
         return false;
+    }
+    if (state_of->was_swapped && state_of->host == NULL) {
+        return swap_version_out(live, version); /* its copy was given up (doubt), and the plan brings it in again */
     }
     if (state_of->host == NULL && (script->is_rebuilt || is_held) && !proven_dropping(live, version, is_held)) {
         live->trouble = "no host memory for the copies of probation";
@@ -270,6 +276,7 @@ static bool swap_version_out(struct live *live, uint32_t version)
     }
     state_of->place = SCRIPT_NONE;
     state_of->state = VERSION_HOST;
+    state_of->was_swapped = true;
     return true;
 }
 
@@ -283,8 +290,8 @@ bool live_swap_in(struct live *live, uint32_t version, CUresult *result)
         return true;
     }
     bool is_home = slot->allocation != SCRIPT_NONE && slot->current == version;
-    uint32_t place = is_home ? space_get(slot->allocation)->home
-                             : space_take_place(script->bytes, live->stream, result);
+    uint32_t place =
+        is_home ? space_get(slot->allocation)->home : space_take_place(script->bytes, live->stream, result);
     if (place == SPACE_NONE || (is_home && !live_vacate(live, script->slot, version, result))) {
         return false;
     }
@@ -530,7 +537,8 @@ void follow_leave(void)
     say(SAY_INFO, "left the plan at operation %u of %u: %s", live->next_operation, live->script->operation_count,
         state.trouble);
     if (!live_restore(live, &result)) {
-        say(SAY_ERROR, "stopped: dropped activations could not be restored (error %d); nothing wrong has left the device",
+        say(SAY_ERROR,
+            "stopped: dropped activations could not be restored (error %d); nothing wrong has left the device",
             (int)result);
         engine_stop();
     }
@@ -552,7 +560,7 @@ bool follow_free(struct allocation *allocation)
     }
     slot->at_home = SCRIPT_NONE;
     if (live->script->versions[version].last_item >= live->next_item) {
-        return true;            /* its place is the version's own from now on */
+        return true; /* its place is the version's own from now on */
     }
     live->versions[version].state = VERSION_ABSENT;
     live->versions[version].place = SCRIPT_NONE;

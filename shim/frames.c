@@ -7,14 +7,14 @@
 #include "shim/inside.h"
 
 #define ARENA_FACTOR 32
-#define ARENA_LEAST (16ull << 30)
+#define ARENA_LEAST  (16ull << 30)
 
 struct frames_table frames_state;
 
 static CUmemAllocationProp allocation_properties(CUdevice device)
 {
-    CUmemAllocationProp properties = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     return properties;
 }
 
@@ -27,7 +27,8 @@ static bool reserve_arena(uint64_t total)
     bytes -= bytes % frames_state.frame_bytes;
     CUresult result = driver.cuMemAddressReserve(&frames_state.begin, bytes, frames_state.frame_bytes, 0, 0);
     if (result != CUDA_SUCCESS) {
-        say(SAY_ERROR, "cannot reserve %llu bytes of device addresses (error %d)", (unsigned long long)bytes, (int)result);
+        say(SAY_ERROR, "cannot reserve %llu bytes of device addresses (error %d)", (unsigned long long)bytes,
+            (int)result);
         return false;
     }
     frames_state.end = frames_state.begin + bytes;
@@ -81,13 +82,13 @@ uint32_t frames_arena_pages(void)
 
 struct frames_counts frames_count(void)
 {
-    return (struct frames_counts){ .frame_bytes = frames_state.frame_bytes,
-                                   .cap_frames = frames_state.cap,
-                                   .created_frames = frames_state.created,
-                                   .free_frames = frames_state.free_count,
-                                   .charged_frames = frames_state.charged,
-                                   .peak_frames = frames_state.peak,
-                                   .driver_calls = frames_state.driver_calls };
+    return (struct frames_counts){.frame_bytes = frames_state.frame_bytes,
+                                  .cap_frames = frames_state.cap,
+                                  .created_frames = frames_state.created,
+                                  .free_frames = frames_state.free_count,
+                                  .charged_frames = frames_state.charged,
+                                  .peak_frames = frames_state.peak,
+                                  .driver_calls = frames_state.driver_calls};
 }
 
 static void note_peak(void)
@@ -174,7 +175,7 @@ static void unlink_page(uint32_t page)
         link = &frames_state.pages[*link - 1].next_same;
     }
     *link = frames_state.pages[page].next_same;
-    frames_state.pages[page] = (struct page){ .wanted = frames_state.pages[page].wanted };
+    frames_state.pages[page] = (struct page){.wanted = frames_state.pages[page].wanted};
 }
 
 static CUdeviceptr page_address(uint32_t page)
@@ -195,7 +196,8 @@ static CUresult unmap_page(uint32_t page)
 static CUresult map_page(uint32_t page, uint32_t frame)
 {
     frames_state.driver_calls++;
-    CUresult result = driver.cuMemMap(page_address(page), frames_state.frame_bytes, 0, frames_state.frames[frame].handle, 0);
+    CUresult result =
+        driver.cuMemMap(page_address(page), frames_state.frame_bytes, 0, frames_state.frames[frame].handle, 0);
     if (result == CUDA_SUCCESS) {
         frames_state.pages[page].frame = frame + 1;
         frames_state.pages[page].next_same = frames_state.frames[frame].first_page;
@@ -206,10 +208,11 @@ static CUresult map_page(uint32_t page, uint32_t frame)
 
 static CUresult set_access(uint32_t first, uint32_t count)
 {
-    CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = frames_state.device },
-                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = frames_state.device},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     frames_state.driver_calls++;
-    CUresult result = driver.cuMemSetAccess(page_address(first), (uint64_t)count * frames_state.frame_bytes, &access, 1);
+    CUresult result =
+        driver.cuMemSetAccess(page_address(first), (uint64_t)count * frames_state.frame_bytes, &access, 1);
     for (uint32_t i = first; result == CUDA_SUCCESS && i < first + count; i++) {
         frames_state.pages[i].has_access = true;
     }
@@ -329,7 +332,7 @@ static void watch(const struct place *place, bool is_taken)
             frames_state.is_watching = false;
             return;
         }
-        frames_state.events[frames_state.event_count++] = (struct event){ place->first_page + i, is_taken };
+        frames_state.events[frames_state.event_count++] = (struct event){place->first_page + i, is_taken};
     }
 }
 
@@ -434,7 +437,7 @@ static bool destroy_free_frame(void)
 {
     uint32_t index = frames_state.free_tail;
     struct frame *frame = &frames_state.frames[index];
-    struct last_use last = { .streams = frame->used_by, .stream = STREAMS_NONE };
+    struct last_use last = {.streams = frame->used_by, .stream = STREAMS_NONE};
     streams_finished(&last);
     while (frame->first_page != 0) {
         if (unmap_page(frame->first_page - 1) != CUDA_SUCCESS) {

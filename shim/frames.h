@@ -27,19 +27,19 @@
 
 struct place {
     CUdeviceptr base;
-    uint64_t bytes;             /* usable size */
-    uint32_t first_page;        /* arena page; unused in slabs */
-    uint32_t page_count;        /* 0: a piece of a slab, always resident */
+    uint64_t bytes;                  /* usable size */
+    uint32_t first_page;             /* arena page; unused in slabs */
+    uint32_t page_count;             /* 0: a piece of a slab, always resident */
     uint32_t slab, unit, unit_count; /* for pieces */
-    uint32_t next, child;       /* free places; owned by space.c */
-    bool is_resident;           /* owns its frames (pieces: always) */
+    uint32_t next, child;            /* free places; owned by space.c */
+    bool is_resident;                /* owns its frames (pieces: always) */
     struct last_use last;
 };
 
 struct frames_counts {
     uint64_t frame_bytes;
     uint32_t cap_frames, created_frames, free_frames, charged_frames, peak_frames;
-    uint64_t driver_calls;      /* memory calls made so far */
+    uint64_t driver_calls; /* memory calls made so far */
 };
 
 /* Opens pool and arena on the current device. cap_bytes 0: no cap (the device's memory is the cap). False: said why. */
@@ -48,7 +48,7 @@ bool frames_are_open(void);
 void frames_arena(CUdeviceptr *begin, CUdeviceptr *end);
 uint32_t frames_arena_pages(void);
 struct frames_counts frames_count(void);
-uint32_t frames_available(void);        /* how many an acquire could get now */
+uint32_t frames_available(void); /* how many an acquire could get now */
 
 /* Gives `place` its frames for use on `stream`. False: not enough, nothing changed; or the driver failed
  * (*result says what). */
@@ -67,4 +67,4 @@ void frames_unwatch(void);
 /* Memory taken outside the pool. False if `count` more do not fit beside what is in use. */
 bool frames_charge(uint32_t count);
 void frames_refund(uint32_t count);
-bool frames_is_valid(void);             /* check builds: walks everything */
+bool frames_is_valid(void); /* check builds: walks everything */

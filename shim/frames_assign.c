@@ -24,12 +24,12 @@ void frames_unwatch(void)
 
 /* Working memory of one assignment; arena pages and frames are renumbered so that only those that change take part. */
 struct assignment {
-    uint32_t *number;           /* per arena page, plus one; 0: not seen */
-    uint32_t *pages;            /* by number */
+    uint32_t *number;                 /* per arena page, plus one; 0: not seen */
+    uint32_t *pages;                  /* by number */
     uint32_t *span_first, *span_next; /* per number: where its spans go */
     struct assign_span *spans;
-    uint32_t *frames;           /* by number: frame */
-    uint32_t *frame_number;     /* per frame, plus one */
+    uint32_t *frames;       /* by number: frame */
+    uint32_t *frame_number; /* per frame, plus one */
     uint32_t *preferred, *chosen;
     uint32_t page_count, frame_count;
 };
@@ -46,9 +46,8 @@ static bool assignment_open(struct assignment *a)
     a->frame_number = store_reserve(sizeof(uint32_t) * (frames_state.cap + 1ul), "assignment");
     a->preferred = store_reserve(sizeof(uint32_t) * (events + 1), "assignment");
     a->chosen = store_reserve(sizeof(uint32_t) * (events + 1), "assignment");
-    return a->number != NULL && a->pages != NULL && a->span_first != NULL && a->span_next != NULL &&
-           a->spans != NULL && a->frames != NULL && a->frame_number != NULL && a->preferred != NULL &&
-           a->chosen != NULL;
+    return a->number != NULL && a->pages != NULL && a->span_first != NULL && a->span_next != NULL && a->spans != NULL &&
+           a->frames != NULL && a->frame_number != NULL && a->preferred != NULL && a->chosen != NULL;
 }
 
 static void assignment_close(struct assignment *a)
@@ -91,9 +90,9 @@ static uint32_t fill_spans(struct assignment *a)
         uint32_t number = a->number[frames_state.events[i].page] - 1;
         uint32_t *next = &a->span_next[number];
         if (frames_state.events[i].is_taken) {
-            a->spans[(*next)++] = (struct assign_span){ number, i, frames_state.event_count };
+            a->spans[(*next)++] = (struct assign_span){number, i, frames_state.event_count};
         } else if (*next == a->span_first[number]) {
-            a->spans[(*next)++] = (struct assign_span){ number, 0, i };
+            a->spans[(*next)++] = (struct assign_span){number, 0, i};
         } else {
             a->spans[*next - 1].end = i;
         }
@@ -119,7 +118,7 @@ static void number_frames(struct assignment *a)
 
 void frames_assign(void)
 {
-    struct assignment a = { 0 };
+    struct assignment a = {0};
     if (!frames_state.is_watching || frames_state.event_count == 0) {
         frames_state.is_watching = false;
         return;
@@ -129,9 +128,12 @@ void frames_assign(void)
         number_pages(&a);
         uint32_t span_count = fill_spans(&a);
         number_frames(&a);
-        struct assign_problem problem = { .spans = a.spans, .span_count = span_count, .page_count = a.page_count,
-                                          .frame_count = a.frame_count, .preferred = a.preferred,
-                                          .effort = ASSIGN_EFFORT };
+        struct assign_problem problem = {.spans = a.spans,
+                                         .span_count = span_count,
+                                         .page_count = a.page_count,
+                                         .frame_count = a.frame_count,
+                                         .preferred = a.preferred,
+                                         .effort = ASSIGN_EFFORT};
         uint32_t assigned = assign_frames(&problem, a.chosen);
         for (uint32_t i = 0; i < a.page_count && assigned != UINT32_MAX; i++) {
             frames_state.pages[a.pages[i]].wanted = a.chosen[i] == ASSIGN_NONE ? 0 : a.frames[a.chosen[i]] + 1;

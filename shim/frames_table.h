@@ -6,18 +6,18 @@
 
 struct frame {
     CUmemGenericAllocationHandle handle;
-    uint64_t used_by;           /* streams that used it before it became free */
-    uint32_t next, previous;    /* free list */
-    uint32_t first_page;        /* pages that map it, chained by page.next_same */
-    uint32_t owner;             /* page, or FRAMES_NONE if free */
+    uint64_t used_by;        /* streams that used it before it became free */
+    uint32_t next, previous; /* free list */
+    uint32_t first_page;     /* pages that map it, chained by page.next_same */
+    uint32_t owner;          /* page, or FRAMES_NONE if free */
     bool exists;
 };
 
 struct page {
-    uint32_t frame;             /* mapped now, plus one; 0 = none */
-    uint32_t next_same;         /* next page with the same frame, plus one */
-    uint32_t wanted;            /* frame assigned to it, plus one; 0 = none */
-    bool has_access;            /* false: mapped, but an acquire failed before it could be used */
+    uint32_t frame;     /* mapped now, plus one; 0 = none */
+    uint32_t next_same; /* next page with the same frame, plus one */
+    uint32_t wanted;    /* frame assigned to it, plus one; 0 = none */
+    bool has_access;    /* false: mapped, but an acquire failed before it could be used */
 };
 
 /* A page took a frame, or gave it up. */
@@ -38,7 +38,7 @@ struct frames_table {
     struct frame *frames;
     uint32_t cap, created, free_count, charged, peak;
     uint32_t free_head, free_tail;
-    uint32_t empty_head, first_unused;   /* frame slots whose handle was given back; slots never used */
+    uint32_t empty_head, first_unused; /* frame slots whose handle was given back; slots never used */
     uint64_t driver_calls;
 };
 

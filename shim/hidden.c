@@ -10,7 +10,7 @@
 
 struct link {
     uint64_t serial;
-    uint32_t target, next;      /* next: plus one, 0 = last */
+    uint32_t target, next; /* next: plus one, 0 = last */
 };
 
 static struct {
@@ -170,7 +170,7 @@ static void add_hidden(struct touches *touches, uint32_t allocation)
     }
     if (!is_touched(touches, allocation)) {
         touches->items[touches->count++] =
-            (struct touch){ .allocation = allocation, .is_loaded = true, .is_hidden = true };
+            (struct touch){.allocation = allocation, .is_loaded = true, .is_hidden = true};
     }
 }
 

@@ -15,15 +15,15 @@
 #include "shim/inside.h"
 
 #define PROBATION_ITERATIONS 2u
-#define RESERVE_FRAMES 2u       /* for slabs that fill otherwise than in the recording */
-#define PERIOD_HISTORY (1u << 18)  /* iterations of up to half as many operations are found */
+#define RESERVE_FRAMES       2u         /* for slabs that fill otherwise than in the recording */
+#define PERIOD_HISTORY       (1u << 18) /* iterations of up to half as many operations are found */
 #define PLANNING_NANOSECONDS 1000000000ull
 
 /* Iterations begin where a kernel of this name is launched (REPRISE_MARKER): no detection. */
 struct marked {
-    uint64_t begin, length;     /* of the iteration in progress; of the one before it */
-    uint64_t hash, last_hash;   /* over its operations */
-    uint64_t live, last_live;   /* the live set as it began */
+    uint64_t begin, length;        /* of the iteration in progress; of the one before it */
+    uint64_t hash, last_hash;      /* over its operations */
+    uint64_t live, last_live;      /* the live set as it began */
     uint64_t least_held, least_at; /* where the iteration holds least: a plan had better begin there */
     bool has_begun;
     struct period_answer answer;
@@ -32,16 +32,16 @@ struct marked {
 static struct {
     struct period *period;
     struct marked marked;
-    uint64_t position;          /* of the operation in hand */
-    uint64_t learn_base;        /* position of the first recorded operation */
+    uint64_t position;   /* of the operation in hand */
+    uint64_t learn_base; /* position of the first recorded operation */
     uint64_t known_boundary;
     struct script scripts[2];
     struct policy_problem problems[2];
-    uint32_t bank;              /* of the installed script */
+    uint32_t bank;                       /* of the installed script */
     uint32_t window_first, window_count; /* in the recording, of the installed script; count 0: recording is gone */
     uint32_t probation_left, reserve_frames;
     uint64_t floor_bytes;
-    uint64_t refused_period;    /* found_at, plus one, of the period for which there is no plan */
+    uint64_t refused_period; /* found_at, plus one, of the period for which there is no plan */
     bool has_refused, is_pressed;
 } state;
 
@@ -68,7 +68,7 @@ void iterate_new_lane(void)
     state.period = period_start(PERIOD_HISTORY);
     CHECK(state.period != NULL);
     state.position = state.known_boundary = 0;
-    state.marked = (struct marked){ 0 };
+    state.marked = (struct marked){0};
     stats_skip_to(0);
 }
 
@@ -83,8 +83,8 @@ static void feed_marker(uint64_t signature, const char *kernel)
         bool is_repeated = marked->has_begun && length == marked->length && marked->hash == marked->last_hash &&
                            live == marked->live && live == marked->last_live;
         uint64_t found_at = marked->answer.length == length ? marked->answer.found_at : state.position;
-        marked->answer = is_repeated ? (struct period_answer){ length, marked->least_at, found_at }
-                                     : (struct period_answer){ 0 };
+        marked->answer =
+            is_repeated ? (struct period_answer){length, marked->least_at, found_at} : (struct period_answer){0};
         marked->length = marked->has_begun ? length : 0;
         marked->last_hash = marked->hash;
         marked->last_live = marked->live;
@@ -208,17 +208,18 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
     struct frames_counts frames = frames_count();
     problem->fixed_bytes = fixed_bytes(script);
     problem->out_bytes_per_ns = problem->in_bytes_per_ns = config()->may_swap ? script->copy_bytes_per_ns : 0;
-    struct policy_options options = { .cap_bytes = (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
-                                      .deadline_ns = PLANNING_NANOSECONDS };
+    struct policy_options options = {.cap_bytes =
+                                         (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
+                                     .deadline_ns = PLANNING_NANOSECONDS};
     if (config()->trace_path != NULL) {
         tracing_write(config()->trace_path, script, problem, stats_row_count());
     }
     if (config()->cap_bytes == 0) {
-        return false;           /* recording only */
+        return false; /* recording only */
     }
     uint64_t floor = 0;
     char why[256] = "";
-    options.may_swap = false;   /* what recomputation alone can hold is not swapped */
+    options.may_swap = false; /* what recomputation alone can hold is not swapped */
     enum policy_status status = policy_make_plan(problem, &options, &script->plan, &floor, why, sizeof why);
     if (status == POLICY_INFEASIBLE && config()->may_swap) {
         options.may_swap = true;
@@ -293,9 +294,10 @@ static void first_rows(const struct period_answer *answer)
     while (begin >= answer->length && answer->boundary - begin < 2 * answer->length) {
         begin -= answer->length;
     }
-    uint64_t launches = stats_launches_before(answer->boundary) - stats_launches_before(answer->boundary - answer->length);
+    uint64_t launches =
+        stats_launches_before(answer->boundary) - stats_launches_before(answer->boundary - answer->length);
     if (stats_row_count() == 0 && stats_launches_before(begin) < launches / 2) {
-        stats_skip_to(begin);   /* setting up is not an iteration */
+        stats_skip_to(begin); /* setting up is not an iteration */
     }
     if (begin > stats_rows_end()) {
         stats_row(begin);
@@ -385,7 +387,7 @@ void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream)
     if (follow_is_complete()) {
         finish_iteration(stream);
     }
-    struct period_operation operation = { signature, space_live_signature(), space_live_bytes() };
+    struct period_operation operation = {signature, space_live_signature(), space_live_bytes()};
     period_feed(state.period, &operation);
     if (config()->marker != NULL) {
         feed_marker(signature, kernel);
@@ -397,7 +399,7 @@ void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream)
     try_to_plan(stream);
     if (follow_matches_start(signature) && follow_begin(stream)) {
         if (state.probation_left == 1) {
-            frames_watch();     /* the second of its kind: places have settled */
+            frames_watch(); /* the second of its kind: places have settled */
         }
         stats_row(state.position);
         stats_set_phase(state.probation_left > 0 ? PHASE_PROBATION : PHASE_PLANNED);

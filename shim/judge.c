@@ -4,7 +4,7 @@
 
 #include "shim/inside.h"
 
-static uint64_t submissions;    /* stamps the allocations that the operation in hand touches */
+static uint64_t submissions; /* stamps the allocations that the operation in hand touches */
 
 static bool has_bit(const uint64_t *words, uint32_t where)
 {
@@ -65,7 +65,7 @@ void judge_touches(const struct operation *operation, struct touches *touches)
             }
             allocation->stamp = submissions;
             allocation->stamp_touch = touches->count;
-            touches->items[touches->count++] = (struct touch){ .allocation = index, .was_fresh = allocation->is_fresh };
+            touches->items[touches->count++] = (struct touch){.allocation = index, .was_fresh = allocation->is_fresh};
         }
         struct touch *touch = &touches->items[allocation->stamp_touch];
         touches->of_use[i] = allocation->stamp_touch;

@@ -21,9 +21,9 @@
     K(fill_pattern_runs)                                                                                               \
     K(fill_pattern_strided)                                                                                            \
     K(count_pattern_runs)                                                                                              \
-    K(count_pattern_strided)                                                                                            \
-    K(repair_runs) \
-    K(repair_strided) \
+    K(count_pattern_strided)                                                                                           \
+    K(repair_runs)                                                                                                     \
+    K(repair_strided)                                                                                                  \
     K(compare_fingerprints)
 
 enum kernels_index {
@@ -55,9 +55,9 @@ struct kernels_compare_bytes {
 /* If *different is not 0: copies the buffer from `copy`, and reports `index`. Else does nothing. So a comparison can be
  * acted on in stream order, and nobody waits for it. */
 struct kernels_repair {
-    uint64_t data, copy, bytes;           /* `copy` may be pinned host memory */
-    uint64_t different;                   /* uint64_t */
-    uint64_t report;                      /* struct kernels_report, in pinned host memory */
+    uint64_t data, copy, bytes; /* `copy` may be pinned host memory */
+    uint64_t different;         /* uint64_t */
+    uint64_t report;            /* struct kernels_report, in pinned host memory */
     uint64_t index;
     uint64_t run_words;
 };
@@ -80,7 +80,8 @@ struct kernels_fill_pattern {
     uint64_t run_words;
 };
 
-/* Adds to *count the number of aligned 4-byte words (the last may be partial) that are as fill_pattern left them. data: a multiple of 8. */
+/* Adds to *count the number of aligned 4-byte words (the last may be partial) that are as fill_pattern left them. data:
+ * a multiple of 8. */
 struct kernels_count_pattern {
     uint64_t data, bytes;
     uint64_t seed;

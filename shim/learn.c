@@ -8,11 +8,11 @@
 
 #include "shim/inside.h"
 
-#define MAX_RECORDS (1u << 20)
+#define MAX_RECORDS        (1u << 20)
 #define MAX_RECORD_TOUCHES (1u << 23)
-#define MAX_RECORD_USES (1u << 23)
-#define MAX_OBJECTS (1u << 21)
-#define MAX_REJECTED 4096u
+#define MAX_RECORD_USES    (1u << 23)
+#define MAX_OBJECTS        (1u << 21)
+#define MAX_REJECTED       4096u
 
 static struct recording state;
 
@@ -71,13 +71,13 @@ static uint32_t new_object(struct allocation *allocation, bool was_there)
         state.is_overfull = true;
         return SPACE_NONE;
     }
-    state.objects[state.object_count] = (struct record_object){ .bytes = allocation->bytes,
-                                                                .born = was_there ? 0 : state.record_count,
-                                                                .ended = SCRIPT_NONE,
-                                                                .was_there = was_there,
-                                                                .is_small = space_is_small(allocation->bytes),
-                                                                .allocation = allocation->index,
-                                                                .serial = allocation->serial };
+    state.objects[state.object_count] = (struct record_object){.bytes = allocation->bytes,
+                                                               .born = was_there ? 0 : state.record_count,
+                                                               .ended = SCRIPT_NONE,
+                                                               .was_there = was_there,
+                                                               .is_small = space_is_small(allocation->bytes),
+                                                               .allocation = allocation->index,
+                                                               .serial = allocation->serial};
     return state.object_count++;
 }
 
@@ -120,13 +120,13 @@ static void record_touches(struct record *record, const struct touches *touches,
             allocation->learned = new_object(allocation, true);
         }
         struct record_touch *kept = &state.touches[state.touch_count++];
-        *kept = (struct record_touch){ .object = allocation->learned,
-                                       .is_stored = touch->is_stored,
-                                       .is_loaded = touch->is_loaded,
-                                       .is_exact = touch->is_exact,
-                                       .is_full_write = touch->is_full_write,
-                                       .is_hidden = touch->is_hidden,
-                                       .was_fresh = touch->was_fresh };
+        *kept = (struct record_touch){.object = allocation->learned,
+                                      .is_stored = touch->is_stored,
+                                      .is_loaded = touch->is_loaded,
+                                      .is_exact = touch->is_exact,
+                                      .is_full_write = touch->is_full_write,
+                                      .is_hidden = touch->is_hidden,
+                                      .was_fresh = touch->was_fresh};
         if (kept->object != SPACE_NONE) {
             note_marks(allocation);
         }
@@ -144,9 +144,8 @@ static void record_uses(struct record *record, const struct operation *operation
             continue;
         }
         const struct allocation *allocation = space_get(touches->items[touch].allocation);
-        state.uses[state.use_count++] = (struct script_use){ .where = operation->uses[i].where,
-                                                             .touch = touch,
-                                                             .offset = operation->uses[i].address - allocation->base };
+        state.uses[state.use_count++] = (struct script_use){
+            .where = operation->uses[i].where, .touch = touch, .offset = operation->uses[i].address - allocation->base};
     }
     record->use_count = state.use_count - record->first_use;
 }
@@ -157,7 +156,8 @@ static bool reaches_elsewhere(const struct operation *operation)
 {
     const struct function_facts *facts = operation->facts;
     uint32_t next_use = 0;
-    for (uint32_t where = 0; facts->is_readable && where + 8 <= operation->argument_bytes && where < 512 * 8; where += 8) {
+    for (uint32_t where = 0; facts->is_readable && where + 8 <= operation->argument_bytes && where < 512 * 8;
+         where += 8) {
         uint64_t value;
         CUmemorytype type;
         while (next_use < operation->use_count && operation->uses[next_use].where + 8 <= where) {
@@ -214,16 +214,16 @@ uint32_t learn_before(const struct operation *operation, uint64_t signature, str
     }
     uint32_t index = state.record_count++;
     struct record *record = &state.records[index];
-    *record = (struct record){ .signature = signature,
-                               .facts = operation->kind == OPERATION_LAUNCH ? operation->facts : NULL,
-                               .kind = (uint32_t)operation->kind,
-                               .live_signature = space_live_signature(),
-                               .is_usable = !operation->is_opaque && !operation->is_captured &&
-                                            !operation->is_cooperative_multi && !touches->is_overfull };
+    *record = (struct record){.signature = signature,
+                              .facts = operation->kind == OPERATION_LAUNCH ? operation->facts : NULL,
+                              .kind = (uint32_t)operation->kind,
+                              .live_signature = space_live_signature(),
+                              .is_usable = !operation->is_opaque && !operation->is_captured &&
+                                           !operation->is_cooperative_multi && !touches->is_overfull};
     if (operation->kind == OPERATION_LAUNCH) {
         const CUlaunchConfig *config = &operation->config;
-        const uint32_t grid[3] = { config->gridDimX, config->gridDimY, config->gridDimZ };
-        const uint32_t block[3] = { config->blockDimX, config->blockDimY, config->blockDimZ };
+        const uint32_t grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+        const uint32_t block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};
         __builtin_memcpy(record->grid, grid, sizeof grid);
         __builtin_memcpy(record->block, block, sizeof block);
     }

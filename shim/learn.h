@@ -14,12 +14,12 @@
 /* What one operation touches: its uses grouped by allocation, and what is reached through pointers in memory. */
 struct touch {
     uint32_t allocation;
-    bool is_stored, is_loaded;  /* may be, by what is known of the operation */
-    bool is_exact;              /* is_stored and is_loaded are facts, not possibilities */
-    bool is_full_write;         /* overwrites every byte without reading */
+    bool is_stored, is_loaded; /* may be, by what is known of the operation */
+    bool is_exact;             /* is_stored and is_loaded are facts, not possibilities */
+    bool is_full_write;        /* overwrites every byte without reading */
     bool is_hidden;
     bool was_fresh;
-    bool is_published;          /* its address may be stored in memory by the operation */
+    bool is_published; /* its address may be stored in memory by the operation */
 };
 
 #define TOUCHES_MAX 1024
@@ -28,13 +28,13 @@ struct touches {
     uint32_t count;
     struct touch items[TOUCHES_MAX];
     uint32_t of_use[LAUNCH_MAX_USES]; /* touch index of each use; SCRIPT_NONE: dangling address */
-    bool is_overfull;           /* more than fit: the operation cannot be planned */
+    bool is_overfull;                 /* more than fit: the operation cannot be planned */
 };
 
 void learn_begin(void);
 bool learn_is_on(void);
 void learn_stop(void);
-uint32_t learn_count(void);     /* operations recorded */
+uint32_t learn_count(void); /* operations recorded */
 
 void learn_allocated(struct allocation *allocation);
 void learn_freed(struct allocation *allocation);

@@ -15,8 +15,7 @@ static bool is_at_hand(const struct live *live, uint32_t version)
 /* First version that the producer of `version` reads and that is not in frames; SCRIPT_NONE: all are there. */
 static uint32_t missing_input(const struct live *live, uint32_t version)
 {
-    const struct script_operation *producer =
-        &live->script->operations[live->script->versions[version].producer];
+    const struct script_operation *producer = &live->script->operations[live->script->versions[version].producer];
     for (uint32_t i = 0; i < producer->touch_count; i++) {
         const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
         if (touch->reads != SCRIPT_NONE && !is_at_hand(live, touch->reads) &&
@@ -32,8 +31,7 @@ static uint32_t missing_input(const struct live *live, uint32_t version)
 /* What the replay reads stays in frames meanwhile; a later version that stands in the same allocation may go. */
 static uint32_t lock_inputs(struct live *live, uint32_t version, uint32_t *locked)
 {
-    const struct script_operation *producer =
-        &live->script->operations[live->script->versions[version].producer];
+    const struct script_operation *producer = &live->script->operations[live->script->versions[version].producer];
     uint32_t count = 0;
     for (uint32_t i = 0; i < producer->touch_count && count < MAX_LOCKED; i++) {
         const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
@@ -74,8 +72,7 @@ static void note_evictions(struct live *live)
 
 static bool fetch_given(struct live *live, uint32_t version, CUresult *result)
 {
-    const struct script_operation *producer =
-        &live->script->operations[live->script->versions[version].producer];
+    const struct script_operation *producer = &live->script->operations[live->script->versions[version].producer];
     for (uint32_t i = 0; i < producer->touch_count; i++) {
         const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
         uint32_t allocation = live->slots[touch->slot].allocation;
@@ -94,8 +91,8 @@ static bool rebuild_one(struct live *live, uint32_t version, CUresult *result)
     }
     static uint32_t locked[MAX_LOCKED]; /* guarded by the turn */
     uint32_t count = lock_inputs(live, version, locked);
-    bool is_done = fetch_given(live, version, result) &&
-                   live_replay(live, live->script->versions[version].producer, result);
+    bool is_done =
+        fetch_given(live, version, result) && live_replay(live, live->script->versions[version].producer, result);
     while (count > 0) {
         space_get(locked[--count])->locks--;
     }
@@ -187,6 +184,19 @@ static bool has_away(const struct live *live)
     return false;
 }
 
+/* Where a copy was kept to prove the recipe, it is the content itself: nothing has to be recomputed. */
+static void use_kept_copies(struct live *live)
+{
+    for (uint32_t v = 0; v < live->script->version_count; v++) {
+        struct live_version *version = &live->versions[v];
+        if (version->state == VERSION_DROPPED && version->audit != NULL && version->host == NULL) {
+            version->host = version->audit;
+            version->audit = NULL;
+            version->state = VERSION_HOST;
+        }
+    }
+}
+
 static bool rebuild_held(struct live *live, CUresult *result)
 {
     uint32_t *stack = store_reserve(sizeof *stack * (live->script->version_count + 1), "restoring");
@@ -214,6 +224,7 @@ bool live_restore(struct live *live, CUresult *result)
     live->is_restoring = true;
     reside_allow_eviction(true);
     bool is_done = true;
+    use_kept_copies(live);
     if (has_away(live)) {
         move_aside(live, SCRIPT_NONE);
         is_done = rebuild_held(live, result);

@@ -15,16 +15,17 @@
 enum version_state { VERSION_ABSENT, VERSION_PRESENT, VERSION_DROPPED, VERSION_HOST };
 
 struct live_version {
-    uint32_t state;             /* enum version_state */
-    uint32_t place;             /* PRESENT only */
-    struct host_copy *host;     /* swapped out, or still valid from an earlier swap */
-    struct host_copy *audit;    /* kept to compare the rebuilt bytes with */
-    bool is_doubtful;           /* a kernel that cannot be read had it in hand after it was dropped or swapped once */
+    uint32_t state;          /* enum version_state */
+    uint32_t place;          /* PRESENT only */
+    struct host_copy *host;  /* swapped out, or still valid from an earlier swap */
+    struct host_copy *audit; /* kept to compare the rebuilt bytes with */
+    bool was_swapped;        /* the plan counts on a copy on the host from then on */
+    bool is_doubtful;        /* a kernel that cannot be read had it in hand after it was dropped or swapped once */
 };
 
 struct live_slot {
-    uint32_t allocation;        /* SCRIPT_NONE: not bound yet, or freed by the program */
-    uint32_t current, at_home;  /* versions or SCRIPT_NONE */
+    uint32_t allocation;       /* SCRIPT_NONE: not bound yet, or freed by the program */
+    uint32_t current, at_home; /* versions or SCRIPT_NONE */
     bool was_bound;
 };
 
@@ -41,10 +42,10 @@ struct live {
     uint32_t next_operation, next_item;
     uint32_t stream;
     bool is_probation, keeps_copies, is_restoring;
-    uint64_t random;            /* chooses audits */
+    uint64_t random; /* chooses audits */
     /* counts of this iteration */
     uint64_t replayed, replayed_nanoseconds;
-    const char *trouble;        /* set by whoever returns false */
+    const char *trouble; /* set by whoever returns false */
 };
 
 /* replay.c */
@@ -55,7 +56,7 @@ bool live_is_home(const struct live *live, uint32_t version);
 bool live_vacate(struct live *live, uint32_t slot, uint32_t keep, CUresult *result);
 /* A present version that is what the program holds moves to its allocation's home. */
 bool live_bring_home(struct live *live, uint32_t version, CUresult *result);
-void live_let_go(struct live *live, uint32_t version);  /* ends it: its own place is given back */
+void live_let_go(struct live *live, uint32_t version); /* ends it: its own place is given back */
 
 /* follow.c, for leave.c */
 bool live_drop(struct live *live, uint32_t version);
@@ -63,4 +64,4 @@ bool live_swap_in(struct live *live, uint32_t version, CUresult *result);
 
 /* leave.c: everything the program holds is in frames or on the host afterwards; nothing is dropped. */
 bool live_restore(struct live *live, CUresult *result);
-void live_end(struct live *live);                       /* ghosts are given back, slots unbound */
+void live_end(struct live *live); /* ghosts are given back, slots unbound */

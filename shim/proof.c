@@ -8,13 +8,13 @@
 
 #include "shim/inside.h"
 
-#define LOG_ENTRIES 1024ul      /* fingerprints in the device table before it goes to the host */
-#define PRINT_BYTES 16ul
+#define LOG_ENTRIES    1024ul /* fingerprints in the device table before it goes to the host */
+#define PRINT_BYTES    16ul
 #define MAX_LOG_CHUNKS (1u << 15)
-#define SCANS 128ul
-#define SCAN_WORDS 16ull         /* per scan: the count, and up to 15 pointers */
-#define MAX_FOUND (1u << 16)
-#define MAX_EXPECTED (1u << 22)
+#define SCANS          128ul
+#define SCAN_WORDS     16ull /* per scan: the count, and up to 15 pointers */
+#define MAX_FOUND      (1u << 16)
+#define MAX_EXPECTED   (1u << 22)
 
 extern const char reprise_kernels_ptx[];
 
@@ -29,21 +29,21 @@ static struct {
     CUmodule module;
     CUfunction kernels[KERNELS_COUNT];
     uint32_t processors;
-    CUdeviceptr log_table, scan_table, scratch;    /* scratch: one fingerprint, one count */
-    uint64_t **log_chunks;      /* pinned, LOG_ENTRIES fingerprints each */
+    CUdeviceptr log_table, scan_table, scratch; /* scratch: one fingerprint, one count */
+    uint64_t **log_chunks;                      /* pinned, LOG_ENTRIES fingerprints each */
     uint32_t log_chunk_count, log_count, log_flushed;
     struct scan scans[SCANS];
     uint32_t scan_count;
-    uint64_t *scan_host;        /* pinned */
+    uint64_t *scan_host; /* pinned */
     struct proof_pointer *found;
-    unsigned char *scan_bytes;  /* pinned, for buffers with many pointers */
+    unsigned char *scan_bytes;               /* pinned, for buffers with many pointers */
     struct kernels_report *report, *repairs; /* pinned */
-    uint64_t *count_host;       /* pinned */
+    uint64_t *count_host;                    /* pinned */
     uint32_t plan_place, version_count;
     CUdeviceptr expected, actual;
     unsigned char *is_expected;
     uint64_t device_bytes;
-} state = { .plan_place = SPACE_NONE };
+} state = {.plan_place = SPACE_NONE};
 
 static const char *const kernel_names[KERNELS_COUNT] = {
 #define K(name) KERNELS_SYMBOL_PREFIX #name,
@@ -113,8 +113,8 @@ static bool open_tables(uint32_t stream)
     state.count_host = take_pinned(64);
     state.scan_bytes = take_pinned(256ul << 10);
     return state.log_table != 0 && state.scan_table != 0 && state.scratch != 0 && state.log_chunks != NULL &&
-           state.found != NULL && state.is_expected != NULL && state.scan_host != NULL && state.report != NULL && state.repairs != NULL &&
-           state.count_host != NULL && state.scan_bytes != NULL;
+           state.found != NULL && state.is_expected != NULL && state.scan_host != NULL && state.report != NULL &&
+           state.repairs != NULL && state.count_host != NULL && state.scan_bytes != NULL;
 }
 
 bool proof_open(uint32_t stream)
@@ -146,7 +146,7 @@ uint64_t proof_device_bytes(void)
 
 static bool launch(enum kernels_index kernel, struct kernels_shape shape, void *arguments, uint32_t stream)
 {
-    void *parameters[] = { arguments };
+    void *parameters[] = {arguments};
     CUresult result = driver.cuLaunchKernel(state.kernels[kernel], shape.grid, 1, 1, shape.block, 1, 1, 0,
                                             streams_handle(stream), parameters, NULL);
     streams_submitted(stream);
@@ -156,7 +156,7 @@ static bool launch(enum kernels_index kernel, struct kernels_shape shape, void *
 static bool fingerprint(CUdeviceptr address, uint64_t bytes, CUdeviceptr slot, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    struct kernels_fingerprint arguments = { address, bytes, slot, shape.run_words };
+    struct kernels_fingerprint arguments = {address, bytes, slot, shape.run_words};
     return launch(shape.is_strided ? KERNELS_fingerprint_strided : KERNELS_fingerprint_runs, shape, &arguments, stream);
 }
 
@@ -183,8 +183,8 @@ static bool flush_log(uint32_t stream)
                                                   state.log_table + (uint64_t)first * PRINT_BYTES,
                                                   (size_t)count * PRINT_BYTES, streams_handle(stream));
     if (result == CUDA_SUCCESS) {
-        result = driver.cuMemsetD8Async(state.log_table + (uint64_t)first * PRINT_BYTES, 0,
-                                        (size_t)count * PRINT_BYTES, streams_handle(stream));
+        result = driver.cuMemsetD8Async(state.log_table + (uint64_t)first * PRINT_BYTES, 0, (size_t)count * PRINT_BYTES,
+                                        streams_handle(stream));
     }
     streams_submitted(stream);
     state.log_flushed = state.log_count;
@@ -217,7 +217,7 @@ uint32_t proof_log(CUdeviceptr address, uint64_t bytes, uint32_t stream)
 uint32_t proof_log_unwritten(CUdeviceptr address, uint64_t bytes, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    struct kernels_count_pattern arguments = { address, bytes, address, next_entry(), shape.run_words };
+    struct kernels_count_pattern arguments = {address, bytes, address, next_entry(), shape.run_words};
     return add_entry(launch(shape.is_strided ? KERNELS_count_pattern_strided : KERNELS_count_pattern_runs, shape,
                             &arguments, stream),
                      stream);
@@ -249,7 +249,7 @@ void proof_log_reset(void)
 static void fill(CUdeviceptr address, uint64_t bytes, uint64_t seed, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    struct kernels_fill_pattern arguments = { address, bytes, seed, shape.run_words };
+    struct kernels_fill_pattern arguments = {address, bytes, seed, shape.run_words};
     launch(shape.is_strided ? KERNELS_fill_pattern_strided : KERNELS_fill_pattern_runs, shape, &arguments, stream);
 }
 
@@ -271,7 +271,7 @@ static uint32_t keep_found(uint32_t count, uint64_t value, uint32_t holder, bool
         *is_overfull = true;
         return count;
     }
-    state.found[count] = (struct proof_pointer){ value, holder };
+    state.found[count] = (struct proof_pointer){value, holder};
     return count + 1;
 }
 
@@ -323,7 +323,7 @@ static uint32_t collect_scans(uint32_t stream, uint32_t count, bool *is_overfull
 static struct {
     uint32_t count;
     bool is_overfull;
-} early;                        /* found by scans that were collected because the table was full */
+} early; /* found by scans that were collected because the table was full */
 
 void proof_scan(CUdeviceptr address, uint64_t bytes, uint32_t holder, uint32_t stream)
 {
@@ -333,10 +333,10 @@ void proof_scan(CUdeviceptr address, uint64_t bytes, uint32_t holder, uint32_t s
     CUdeviceptr begin, end, slot = state.scan_table + (uint64_t)state.scan_count * SCAN_WORDS * 8;
     frames_arena(&begin, &end);
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    struct kernels_scan_pointers arguments = { address, bytes, begin, end, slot + 8, SCAN_WORDS - 1, slot,
-                                               shape.run_words };
+    struct kernels_scan_pointers arguments = {address,  bytes,          begin, end,
+                                              slot + 8, SCAN_WORDS - 1, slot,  shape.run_words};
     launch(shape.is_strided ? KERNELS_scan_pointers_strided : KERNELS_scan_pointers_runs, shape, &arguments, stream);
-    state.scans[state.scan_count++] = (struct scan){ address, bytes, holder };
+    state.scans[state.scan_count++] = (struct scan){address, bytes, holder};
 }
 
 uint32_t proof_scan_collect(uint32_t stream, const struct proof_pointer **found, bool *is_overfull)
@@ -371,7 +371,8 @@ bool proof_plan(uint32_t count, uint32_t stream)
 void proof_new_iteration(uint32_t stream)
 {
     if (state.version_count > 0) {
-        driver.cuMemsetD8Async(state.expected, 0, (size_t)state.version_count * PRINT_BYTES * 2, streams_handle(stream));
+        driver.cuMemsetD8Async(state.expected, 0, (size_t)state.version_count * PRINT_BYTES * 2,
+                               streams_handle(stream));
         streams_submitted(stream);
         __builtin_memset(state.is_expected, 0, state.version_count);
     }
@@ -391,12 +392,12 @@ void proof_rebuilt(uint32_t version, CUdeviceptr address, uint64_t bytes, uint32
 {
     uint64_t offset = (uint64_t)version * PRINT_BYTES;
     fingerprint(address, bytes, state.actual + offset, stream);
-    struct kernels_compare_fingerprints arguments = { .expected = state.expected + offset,
-                                                      .actual = state.actual + offset,
-                                                      .count = 1,
-                                                      .report = (uint64_t)(uintptr_t)state.report,
-                                                      .first = version,
-                                                      .is_reset = 1 };
+    struct kernels_compare_fingerprints arguments = {.expected = state.expected + offset,
+                                                     .actual = state.actual + offset,
+                                                     .count = 1,
+                                                     .report = (uint64_t)(uintptr_t)state.report,
+                                                     .first = version,
+                                                     .is_reset = 1};
     launch(KERNELS_compare_fingerprints, kernels_pair_shape(1), &arguments, stream);
 }
 
@@ -426,11 +427,13 @@ bool proof_verify_now(uint32_t version, CUdeviceptr address, uint64_t bytes, uin
 bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    struct kernels_compare_bytes arguments = { address, (uint64_t)(uintptr_t)host, bytes, state.scratch, shape.run_words };
+    struct kernels_compare_bytes arguments = {address, (uint64_t)(uintptr_t)host, bytes, state.scratch,
+                                              shape.run_words};
     enum kernels_index kernel = shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs;
-    bool is_done = driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream)) == CUDA_SUCCESS &&
-                   launch(kernel, shape, &arguments, stream) &&
-                   driver.cuMemcpyDtoHAsync_v2(state.count_host, state.scratch, 8, streams_handle(stream)) == CUDA_SUCCESS;
+    bool is_done =
+        driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream)) == CUDA_SUCCESS &&
+        launch(kernel, shape, &arguments, stream) &&
+        driver.cuMemcpyDtoHAsync_v2(state.count_host, state.scratch, 8, streams_handle(stream)) == CUDA_SUCCESS;
     streams_submitted(stream);
     streams_drain(stream);
     return is_done && state.count_host[0] == 0; /* what could not be compared counts as different */
@@ -440,9 +443,9 @@ void proof_audit(uint32_t version, CUdeviceptr address, const void *host, uint64
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
     uint64_t copy = (uint64_t)(uintptr_t)host;
-    struct kernels_compare_bytes compare = { address, copy, bytes, state.scratch, shape.run_words };
-    struct kernels_repair repair = { address, copy,    bytes,          state.scratch, (uint64_t)(uintptr_t)state.repairs,
-                                     version, shape.run_words };
+    struct kernels_compare_bytes compare = {address, copy, bytes, state.scratch, shape.run_words};
+    struct kernels_repair repair = {address, copy,           bytes, state.scratch, (uint64_t)(uintptr_t)state.repairs,
+                                    version, shape.run_words};
     driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream));
     launch(shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs, shape, &compare, stream);
     launch(shape.is_strided ? KERNELS_repair_strided : KERNELS_repair_runs, shape, &repair, stream);

@@ -19,8 +19,8 @@ bool proof_is_open(void);
 
 /* Recording log: fingerprints in order of request. */
 uint32_t proof_log(CUdeviceptr address, uint64_t bytes, uint32_t stream);
-void proof_log_collect(uint32_t stream);                   /* waits for everything logged */
-const uint64_t *proof_log_get(uint32_t index);             /* after collect: two words; NULL if unknown */
+void proof_log_collect(uint32_t stream);       /* waits for everything logged */
+const uint64_t *proof_log_get(uint32_t index); /* after collect: two words; NULL if unknown */
 void proof_log_reset(void);
 void proof_fill(CUdeviceptr address, uint64_t bytes, uint32_t stream);
 /* The log entry's first word: how much of it is still as proof_fill left it, in words of 4 bytes. */
@@ -30,19 +30,22 @@ void proof_fill_alike(CUdeviceptr address, uint64_t bytes, uint32_t stream);
 
 /* Pointers in memory. */
 void proof_scan(CUdeviceptr address, uint64_t bytes, uint32_t holder, uint32_t stream);
-struct proof_pointer { uint64_t value; uint32_t holder; };
+struct proof_pointer {
+    uint64_t value;
+    uint32_t holder;
+};
 /* Waits for all scans; gives what they found (valid until the next call). *is_overfull: not all was kept. */
 uint32_t proof_scan_collect(uint32_t stream, const struct proof_pointer **found, bool *is_overfull);
 bool proof_scan_is_pending(void);
 
 /* A plan's comparisons: `count` versions, numbered by script_version.print. */
 bool proof_plan(uint32_t count, uint32_t stream);
-void proof_new_iteration(uint32_t stream);                 /* forgets expectations */
+void proof_new_iteration(uint32_t stream); /* forgets expectations */
 void proof_expect(uint32_t version, CUdeviceptr address, uint64_t bytes, uint32_t stream);
 bool proof_is_expected(uint32_t version);
 /* Enqueues fingerprint and comparison of what was rebuilt. */
 void proof_rebuilt(uint32_t version, CUdeviceptr address, uint64_t bytes, uint32_t stream);
-bool proof_mismatch(uint32_t *version);                    /* looks at the flag; does not wait */
+bool proof_mismatch(uint32_t *version); /* looks at the flag; does not wait */
 /* Waits. Whether the rebuilt bytes equal the host copy (which is in pinned memory). */
 bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream);
 /* The same without waiting: what differs is copied back from the host copy in stream order, and reported. */

@@ -60,8 +60,7 @@ __attribute__((noreturn)) static void stop(const struct script *script, uint32_t
 static bool refute(struct live *live, uint32_t version)
 {
     struct live_version *state_of = &live->versions[version];
-    const struct script_operation *operation =
-        &live->script->operations[live->script->versions[version].producer];
+    const struct script_operation *operation = &live->script->operations[live->script->versions[version].producer];
     state.counts.mismatched++;
     if (state_of->audit == NULL ||
         !swap_in(state_of->audit, space_place(state_of->place)->base, live->stream, SWAP_AUDIT)) {
@@ -152,10 +151,11 @@ void proven_look(const struct script *script)
     if (proof_mismatch(&print)) {
         state.counts.mismatched++;
         if (script == NULL) {
-        say(SAY_ERROR, "stopped: what was recomputed differs from what was computed before; no result of it has left the "
-            "device");
-        engine_stop();
-    }
+            say(SAY_ERROR,
+                "stopped: what was recomputed differs from what was computed before; no result of it has left the "
+                "device");
+            engine_stop();
+        }
         stop(script, version_of(script, print));
     }
 }

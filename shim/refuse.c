@@ -7,11 +7,11 @@
 
 #include "shim/inside.h"
 
-static bool has_said;           /* the first refusal is the one that matters */
+static bool has_said; /* the first refusal is the one that matters */
 
 static const char *operation_name(const struct operation *operation)
 {
-    static const char *const directions[] = { "a copy to the device", "a copy to the host", "a copy on the device" };
+    static const char *const directions[] = {"a copy to the device", "a copy to the host", "a copy on the device"};
     if (operation->kind == OPERATION_LAUNCH) {
         return operation->facts->name;
     }
@@ -32,7 +32,8 @@ void refuse_memory(const char *what, uint64_t needed, uint64_t elsewhere)
     }
     stats_out_of_memory();
     if (!has_said) {
-        say(SAY_ERROR, "out of memory: %s needs %llu bytes beside %llu that must stay, under a cap of %llu; the "
+        say(SAY_ERROR,
+            "out of memory: %s needs %llu bytes beside %llu that must stay, under a cap of %llu; the "
             "smallest cap that would do for it is %llu bytes",
             what, (unsigned long long)needed, (unsigned long long)(elsewhere + charged),
             (unsigned long long)(frames.cap_frames * frames.frame_bytes), (unsigned long long)smallest);

@@ -12,9 +12,9 @@
 /* Where each touch of a replay goes. */
 struct target {
     CUdeviceptr base;
-    uint32_t place;             /* SCRIPT_NONE: an allocation's home that no version stands for */
-    bool is_temporary;          /* the write is unwanted: given back after the operation */
-    bool is_rebuilt;            /* the version the touch writes becomes present */
+    uint32_t place;    /* SCRIPT_NONE: an allocation's home that no version stands for */
+    bool is_temporary; /* the write is unwanted: given back after the operation */
+    bool is_rebuilt;   /* the version the touch writes becomes present */
 };
 
 bool live_acquire(struct live *live, struct place *place, CUresult *result)
@@ -137,7 +137,8 @@ static bool place_rebuilt(struct live *live, uint32_t version, uint32_t *place, 
 }
 
 /* The write of this touch is wanted by nobody: it goes to memory that is given back afterwards. */
-static bool target_unwanted(struct live *live, const struct script_touch *touch, struct target *target, CUresult *result)
+static bool target_unwanted(struct live *live, const struct script_touch *touch, struct target *target,
+                            CUresult *result)
 {
     const struct script_slot *slot = &live->script->slots[touch->slot];
     struct allocation *allocation = held_by(live, touch->slot);
@@ -182,7 +183,7 @@ static bool target_written(struct live *live, const struct script_touch *touch, 
 
 static bool choose_target(struct live *live, const struct script_touch *touch, struct target *target, CUresult *result)
 {
-    *target = (struct target){ .place = SCRIPT_NONE };
+    *target = (struct target){.place = SCRIPT_NONE};
     if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state != VERSION_PRESENT) {
         bool is_soft = touch->writes != SCRIPT_NONE && live->versions[touch->writes].state == VERSION_PRESENT;
         if (!is_soft) {

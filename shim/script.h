@@ -20,35 +20,36 @@
 enum slot_kind { SLOT_GIVEN, SLOT_FIXED, SLOT_PLANNED };
 
 struct script_slot {
-    uint64_t bytes;             /* as asked for */
-    uint32_t kind;              /* enum slot_kind */
-    uint32_t ends;              /* operation before which the program frees it; SCRIPT_NONE: held at the end */
-    uint32_t allocation;        /* GIVEN: index and serial of the allocation in the recording */
+    uint64_t bytes;      /* as asked for */
+    uint32_t kind;       /* enum slot_kind */
+    uint32_t ends;       /* operation before which the program frees it; SCRIPT_NONE: held at the end */
+    uint32_t allocation; /* GIVEN: index and serial of the allocation in the recording */
     uint64_t serial;
     bool is_small;
-    bool is_partly_written;     /* no operation writes all of it: filled before the first, so that rebuilt bytes are equal */
-    bool is_foreign;            /* others than the main lane touched it in the recording: nothing depends on that */
+    bool
+        is_partly_written; /* no operation writes all of it: filled before the first, so that rebuilt bytes are equal */
+    bool is_foreign;       /* others than the main lane touched it in the recording: nothing depends on that */
 };
 
 struct script_touch {
     uint32_t slot;
-    uint32_t reads, writes;     /* versions; SCRIPT_NONE: none, or the slot is not PLANNED */
-    bool is_written;            /* also for slots without versions */
-    bool is_loaded;             /* its bytes may be read: an unwanted write needs them in its scratch copy */
-    bool is_hidden;             /* reached through a pointer in memory: cannot be redirected */
+    uint32_t reads, writes; /* versions; SCRIPT_NONE: none, or the slot is not PLANNED */
+    bool is_written;        /* also for slots without versions */
+    bool is_loaded;         /* its bytes may be read: an unwanted write needs them in its scratch copy */
+    bool is_hidden;         /* reached through a pointer in memory: cannot be redirected */
 };
 
 struct script_use {
-    uint32_t where;             /* offset of the word in the argument block */
-    uint32_t touch;             /* index within the operation */
-    uint64_t offset;            /* of the address within the allocation */
+    uint32_t where;  /* offset of the word in the argument block */
+    uint32_t touch;  /* index within the operation */
+    uint64_t offset; /* of the address within the allocation */
 };
 
 struct script_operation {
     uint64_t signature;
     uint32_t first_touch, touch_count, first_use, use_count;
     uint64_t nanoseconds;
-    CUfunction function;        /* NULL for copies and sets */
+    CUfunction function; /* NULL for copies and sets */
     const char *name;
     const char *reason;         /* why it is not replayed; NULL if it may be, or if nobody said */
     uint64_t moved_bytes;       /* of copies */
@@ -60,11 +61,11 @@ struct script_operation {
 
 struct script_version {
     uint32_t slot, producer;
-    uint64_t bytes;             /* of the allocation */
-    uint32_t last_item;         /* last item that needs it; 0 = never needed after its production */
-    uint32_t print;             /* number among those that are dropped or rebuilt */
-    bool is_rebuilt;            /* dropped, and produced again by a replay */
-    bool is_checked;            /* rebuilt contents of it reach the program: compared with what was dropped */
+    uint64_t bytes;     /* of the allocation */
+    uint32_t last_item; /* last item that needs it; 0 = never needed after its production */
+    uint32_t print;     /* number among those that are dropped or rebuilt */
+    bool is_rebuilt;    /* dropped, and produced again by a replay */
+    bool is_checked;    /* rebuilt contents of it reach the program: compared with what was dropped */
 };
 
 struct script {
@@ -74,9 +75,9 @@ struct script {
     struct script_use *uses;
     struct script_slot *slots;
     struct script_version *versions;
-    uint64_t start_signature;   /* of the live set */
+    uint64_t start_signature;                     /* of the live set */
     uint64_t given_page_bytes, given_small_bytes; /* footprint of all that is there during the whole iteration */
-    double copy_bytes_per_ns;   /* to or from the host, as measured in the recording; 0: none was */
-    uint32_t print_count;       /* versions with a print: their numbers in the tables of proof.c */
+    double copy_bytes_per_ns;                     /* to or from the host, as measured in the recording; 0: none was */
+    uint32_t print_count;                         /* versions with a print: their numbers in the tables of proof.c */
     struct plan plan;
 };

@@ -6,16 +6,16 @@
 #include "shim/inside.h"
 
 #define MAX_ALLOCATIONS (1u << 22)
-#define MAX_PLACES (1u << 22)
-#define MAX_SLABS (1u << 20)
-#define UNIT 512u               /* the driver's alignment promise */
-#define SIZE_CLASSES 4096u      /* places of fewer pages than this have free lists of their own */
+#define MAX_PLACES      (1u << 22)
+#define MAX_SLABS       (1u << 20)
+#define UNIT            512u  /* the driver's alignment promise */
+#define SIZE_CLASSES    4096u /* places of fewer pages than this have free lists of their own */
 
 struct slab {
     uint32_t page, used_units, next_free;
-    uint32_t longest_run;       /* no free run is longer than this */
+    uint32_t longest_run; /* no free run is longer than this */
     bool is_used;
-    struct place frame_place;   /* one page */
+    struct place frame_place; /* one page */
 };
 
 /* Between two places with pages is a guard page, never mapped: an address one past the end of a tensor, or just before
@@ -24,7 +24,7 @@ enum { OWNER_NONE, OWNER_PLACE, OWNER_SLAB, OWNER_GUARD };
 
 struct page_owner {
     uint32_t kind;
-    uint32_t index;             /* place or slab; of a guard: the place before it */
+    uint32_t index; /* place or slab; of a guard: the place before it */
 };
 
 static struct {
@@ -37,7 +37,7 @@ static struct {
     uint32_t free_large;
     struct slab *slabs;
     uint32_t slab_count, free_slab, slabs_in_use;
-    uint32_t *unit_place;       /* per slab and unit: place plus one */
+    uint32_t *unit_place; /* per slab and unit: place plus one */
     uint32_t units_per_slab;
     struct page_owner *owners;
     uint32_t next_page, page_count;
@@ -65,8 +65,8 @@ bool space_open(void)
     }
     state.free_large = state.free_allocation = state.free_piece_place = state.free_slab = SPACE_NONE;
     state.oldest = state.newest = SPACE_NONE;
-    return state.allocations != NULL && state.places != NULL && state.place_allocation != NULL &&
-           state.slabs != NULL && state.unit_place != NULL && state.owners != NULL;
+    return state.allocations != NULL && state.places != NULL && state.place_allocation != NULL && state.slabs != NULL &&
+           state.unit_place != NULL && state.owners != NULL;
 }
 
 bool space_is_small(uint64_t bytes)
@@ -219,7 +219,7 @@ static uint32_t take_pages(uint64_t bytes)
         return SPACE_NONE;
     }
     if (state.next_page == 0 || state.owners[state.next_page - 1].kind != OWNER_GUARD) {
-        state.owners[state.next_page++] = (struct page_owner){ OWNER_GUARD, SPACE_NONE };
+        state.owners[state.next_page++] = (struct page_owner){OWNER_GUARD, SPACE_NONE};
     }
     struct place *place = &state.places[index];
     place->first_page = state.next_page;
@@ -227,10 +227,10 @@ static uint32_t take_pages(uint64_t bytes)
     place->base = state.begin + (uint64_t)state.next_page * state.frame_bytes;
     place->bytes = bytes;
     for (uint32_t i = 0; i < pages; i++) {
-        state.owners[state.next_page + i] = (struct page_owner){ OWNER_PLACE, index };
+        state.owners[state.next_page + i] = (struct page_owner){OWNER_PLACE, index};
     }
     state.next_page += pages;
-    state.owners[state.next_page++] = (struct page_owner){ OWNER_GUARD, index };
+    state.owners[state.next_page++] = (struct page_owner){OWNER_GUARD, index};
     return index;
 }
 
@@ -252,12 +252,12 @@ static uint32_t open_slab(uint32_t stream, CUresult *result)
         index = state.slab_count++;
         struct slab *fresh = &state.slabs[index];
         fresh->page = state.next_page++;
-        fresh->frame_place = (struct place){ .base = state.begin + (uint64_t)fresh->page * state.frame_bytes,
-                                             .bytes = state.frame_bytes,
-                                             .first_page = fresh->page,
-                                             .page_count = 1,
-                                             .last = { .stream = STREAMS_NONE } };
-        state.owners[fresh->page] = (struct page_owner){ OWNER_SLAB, index };
+        fresh->frame_place = (struct place){.base = state.begin + (uint64_t)fresh->page * state.frame_bytes,
+                                            .bytes = state.frame_bytes,
+                                            .first_page = fresh->page,
+                                            .page_count = 1,
+                                            .last = {.stream = STREAMS_NONE}};
+        state.owners[fresh->page] = (struct page_owner){OWNER_SLAB, index};
         fresh->next_free = SPACE_NONE;
         state.free_slab = index;
     }
@@ -319,13 +319,13 @@ static uint32_t take_piece(uint64_t bytes, uint32_t stream, CUresult *result)
     }
     struct slab *home = &state.slabs[slab];
     streams_order(home->frame_place.last.streams, stream);
-    state.places[index] = (struct place){ .base = home->frame_place.base + (uint64_t)unit * UNIT,
-                                          .bytes = bytes,
-                                          .slab = slab,
-                                          .unit = unit,
-                                          .unit_count = count,
-                                          .is_resident = true,
-                                          .last = { .stream = STREAMS_NONE } };
+    state.places[index] = (struct place){.base = home->frame_place.base + (uint64_t)unit * UNIT,
+                                         .bytes = bytes,
+                                         .slab = slab,
+                                         .unit = unit,
+                                         .unit_count = count,
+                                         .is_resident = true,
+                                         .last = {.stream = STREAMS_NONE}};
     for (uint32_t i = 0; i < count; i++) {
         slab_units(slab)[unit + i] = index + 1;
     }
@@ -403,17 +403,17 @@ uint32_t space_allocate(uint64_t bytes, uint32_t stream, CUresult *result)
         *result = CUDA_ERROR_OUT_OF_MEMORY;
         return SPACE_NONE;
     }
-    state.allocations[index] = (struct allocation){ .base = state.places[place].base,
-                                                    .bytes = bytes,
-                                                    .home = place,
-                                                    .index = index,
-                                                    .serial = ++state.serial,
-                                                    .is_live = true,
-                                                    .is_fresh = true,
-                                                    .newer = SPACE_NONE,
-                                                    .older = SPACE_NONE,
-                                                    .learned = SPACE_NONE,
-                                                    .slot = SPACE_NONE };
+    state.allocations[index] = (struct allocation){.base = state.places[place].base,
+                                                   .bytes = bytes,
+                                                   .home = place,
+                                                   .index = index,
+                                                   .serial = ++state.serial,
+                                                   .is_live = true,
+                                                   .is_fresh = true,
+                                                   .newer = SPACE_NONE,
+                                                   .older = SPACE_NONE,
+                                                   .learned = SPACE_NONE,
+                                                   .slot = SPACE_NONE};
     state.place_allocation[place] = index;
     state.live_bytes += space_allocation_footprint(bytes);
     state.live_signature += mix(bytes);
@@ -461,9 +461,10 @@ uint32_t space_find(CUdeviceptr address)
     if (owner.kind == OWNER_GUARD) {
         bool is_before_next = (address - state.begin) % state.frame_bytes >= state.frame_bytes / 2;
         if (is_before_next || owner.index == SPACE_NONE) {
-            owner = page + 1 < state.next_page ? state.owners[page + 1] : (struct page_owner){ OWNER_NONE, 0 };
+            owner = page + 1 < state.next_page ? state.owners[page + 1] : (struct page_owner){OWNER_NONE, 0};
         }
-        return owner.kind == OWNER_PLACE || owner.kind == OWNER_GUARD ? state.place_allocation[owner.index] : SPACE_NONE;
+        return owner.kind == OWNER_PLACE || owner.kind == OWNER_GUARD ? state.place_allocation[owner.index]
+                                                                      : SPACE_NONE;
     }
     if (owner.kind == OWNER_PLACE) {
         return state.place_allocation[owner.index];

@@ -18,9 +18,9 @@
 
 #include "shim/inside.h"
 
-#define MAX_SNAPSHOTS (1u << 18)            /* a ring: iterations of up to half as many operations get their rows */
-#define MAX_TOTALS (1u << 22)
-#define MAX_ROWS (1u << 20)
+#define MAX_SNAPSHOTS (1u << 18) /* a ring: iterations of up to half as many operations get their rows */
+#define MAX_TOTALS    (1u << 22)
+#define MAX_ROWS      (1u << 20)
 
 /* What changes seldom while a program fits. */
 struct totals {
@@ -31,7 +31,7 @@ struct totals {
 /* Taken before every operation, so as small and cheap as can be. */
 struct snapshot {
     uint64_t position, ticks, launches;
-    uint32_t totals;                        /* index, plus one; 0: no snapshot */
+    uint32_t totals; /* index, plus one; 0: no snapshot */
 };
 
 struct counters {
@@ -60,7 +60,7 @@ static struct {
 
 const char *phase_name(enum phase phase)
 {
-    static const char *const names[] = { "pass-through", "recording", "probation", "planned", "reactive" };
+    static const char *const names[] = {"pass-through", "recording", "probation", "planned", "reactive"};
     return names[phase];
 }
 
@@ -139,19 +139,19 @@ static struct totals totals_now(void)
 {
     struct swap_counts swaps = swap_count();
     struct follow_counts follows = follow_count();
-    return (struct totals){ .replayed = follows.replayed,
-                            .replayed_nanoseconds = follows.replayed_nanoseconds,
-                            .out_bytes = swaps.out_bytes,
-                            .in_bytes = swaps.in_bytes,
-                            .audited_bytes = swaps.audited_bytes,
-                            .driver_calls = frames_count().driver_calls,
-                            .host_syncs = streams_host_waits(),
-                            .phase = state.phase };
+    return (struct totals){.replayed = follows.replayed,
+                           .replayed_nanoseconds = follows.replayed_nanoseconds,
+                           .out_bytes = swaps.out_bytes,
+                           .in_bytes = swaps.in_bytes,
+                           .audited_bytes = swaps.audited_bytes,
+                           .driver_calls = frames_count().driver_calls,
+                           .host_syncs = streams_host_waits(),
+                           .phase = state.phase};
 }
 
 static struct counters count_now(uint64_t position)
 {
-    return (struct counters){ position, ticks_now(), state.launches, totals_now() };
+    return (struct counters){position, ticks_now(), state.launches, totals_now()};
 }
 
 static bool totals_equal(const struct totals *a, const struct totals *b)
@@ -175,7 +175,7 @@ void stats_snapshot(uint64_t position)
 {
     if (state.snapshots != NULL && state.totals != NULL) {
         state.snapshots[position % MAX_SNAPSHOTS] =
-            (struct snapshot){ position, ticks_now(), state.launches, note_totals() };
+            (struct snapshot){position, ticks_now(), state.launches, note_totals()};
     }
 }
 
@@ -188,8 +188,8 @@ static bool find_snapshot(uint64_t position, struct counters *found)
     if (snapshot->position != position || snapshot->totals == 0) {
         return false;
     }
-    *found = (struct counters){ position, snapshot->ticks, snapshot->launches,
-                                state.totals[(snapshot->totals - 1) % MAX_TOTALS] };
+    *found = (struct counters){position, snapshot->ticks, snapshot->launches,
+                               state.totals[(snapshot->totals - 1) % MAX_TOTALS]};
     return true;
 }
 
@@ -225,20 +225,20 @@ void stats_row(uint64_t position)
         end = count_now(position);
     }
     struct row *row = &state.rows[state.row_count++];
-    state.has_oom = false;      /* the program went on after what was refused it */
+    state.has_oom = false; /* the program went on after what was refused it */
     const struct totals *from = &begin.totals, *to = &end.totals;
     row->phase = from->phase;
-    row->delta = (struct counters){ .position = end.position,
-                                    .ticks = end.ticks - begin.ticks,
-                                    .launches = end.launches - begin.launches,
-                                    .totals = { .replayed = to->replayed - from->replayed,
-                                                .replayed_nanoseconds =
-                                                    to->replayed_nanoseconds - from->replayed_nanoseconds,
-                                                .out_bytes = to->out_bytes - from->out_bytes,
-                                                .in_bytes = to->in_bytes - from->in_bytes,
-                                                .audited_bytes = to->audited_bytes - from->audited_bytes,
-                                                .driver_calls = to->driver_calls - from->driver_calls,
-                                                .host_syncs = to->host_syncs - from->host_syncs } };
+    row->delta =
+        (struct counters){.position = end.position,
+                          .ticks = end.ticks - begin.ticks,
+                          .launches = end.launches - begin.launches,
+                          .totals = {.replayed = to->replayed - from->replayed,
+                                     .replayed_nanoseconds = to->replayed_nanoseconds - from->replayed_nanoseconds,
+                                     .out_bytes = to->out_bytes - from->out_bytes,
+                                     .in_bytes = to->in_bytes - from->in_bytes,
+                                     .audited_bytes = to->audited_bytes - from->audited_bytes,
+                                     .driver_calls = to->driver_calls - from->driver_calls,
+                                     .host_syncs = to->host_syncs - from->host_syncs}};
     state.rows_end = end;
 }
 
@@ -290,8 +290,9 @@ static void put_rows(struct sink *sink)
     for (uint32_t i = 0; i < state.row_count; i++) {
         const struct row *row = &state.rows[i];
         const struct totals *d = &row->delta.totals;
-        put(sink, "%s\n    {\"index\": %u, \"phase\": \"%s\", \"seconds\": %.9f, \"launches\": %llu, ", i == 0 ? "" : ",",
-            i, phase_name(row->phase), seconds_of(row->delta.ticks), (unsigned long long)row->delta.launches);
+        put(sink, "%s\n    {\"index\": %u, \"phase\": \"%s\", \"seconds\": %.9f, \"launches\": %llu, ",
+            i == 0 ? "" : ",", i, phase_name(row->phase), seconds_of(row->delta.ticks),
+            (unsigned long long)row->delta.launches);
         put(sink, "\"replayed_launches\": %llu, \"replayed_seconds\": %.9f, ", (unsigned long long)d->replayed,
             (double)d->replayed_nanoseconds / 1e9);
         put(sink, "\"swapped_out_bytes\": %llu, \"swapped_in_bytes\": %llu, \"audited_bytes\": %llu, ",
@@ -320,8 +321,8 @@ static void put_everything(struct sink *sink)
         (unsigned long long)frames.frame_bytes);
     put(sink, "  \"demand_peak_bytes\": %llu,\n  \"resident_peak_bytes\": %llu,\n  \"outcome\": \"%s\",\n",
         (unsigned long long)state.demand_peak, (unsigned long long)frames.peak_frames * frames.frame_bytes, outcome());
-    put(sink, "  \"planned_seconds\": %.9f,\n  \"planned_peak_bytes\": %llu,\n", (double)state.planned_nanoseconds / 1e9,
-        (unsigned long long)state.planned_peak);
+    put(sink, "  \"planned_seconds\": %.9f,\n  \"planned_peak_bytes\": %llu,\n",
+        (double)state.planned_nanoseconds / 1e9, (unsigned long long)state.planned_peak);
     put_rows(sink);
     put(sink, "  \"recipes\": {\"verified\": %llu, \"rejected\": %u, \"audited\": %llu, \"mismatched\": %llu},\n",
         (unsigned long long)proven.verified, learn_rejected(), (unsigned long long)proven.audited,
@@ -336,7 +337,7 @@ void stats_write(const char *path)
     if (path == NULL) {
         return;
     }
-    sink = (struct sink){ .descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) };
+    sink = (struct sink){.descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
     if (sink.descriptor < 0) {
         say(SAY_ERROR, "cannot write the stats to %s (error %d)", path, errno);
         return;

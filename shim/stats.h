@@ -12,7 +12,7 @@ void stats_open(void);
 void stats_launched(void);
 void stats_set_phase(enum phase phase);
 enum phase stats_phase(void);
-void stats_demand(uint64_t bytes);          /* what the program holds now */
+void stats_demand(uint64_t bytes); /* what the program holds now */
 void stats_out_of_memory(void);
 void stats_planned(uint64_t nanoseconds, uint64_t peak_bytes, bool is_swapping);
 

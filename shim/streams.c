@@ -7,12 +7,12 @@
 
 #include "shim/inside.h"
 
-#define MARKERS 128
+#define MARKERS      128
 #define MARKER_EVERY 16
 
 struct marker {
     CUevent event;
-    uint64_t sequence;          /* everything up to here is done once the event is */
+    uint64_t sequence; /* everything up to here is done once the event is */
 };
 
 struct stream {
@@ -34,8 +34,7 @@ static struct {
 
 uint32_t streams_number(CUstream stream)
 {
-    if (state.last < state.count && state.streams[state.last].handle == stream &&
-        !state.streams[state.last].is_gone) {
+    if (state.last < state.count && state.streams[state.last].handle == stream && !state.streams[state.last].is_gone) {
         return state.last;
     }
     for (uint32_t i = 0; i < state.count; i++) {
@@ -120,7 +119,7 @@ static void order_one(uint32_t earlier, uint32_t waiter)
 {
     struct stream *from = &state.streams[earlier], *to = &state.streams[waiter];
     if (from->is_gone) {
-        return;                 /* its work was waited for when it was destroyed */
+        return; /* its work was waited for when it was destroyed */
     }
     if (earlier == STREAMS_MAX || waiter == STREAMS_MAX) {
         drain_context();

@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STREAMS_MAX 63          /* more than these share one number, and are waited for by context */
+#define STREAMS_MAX  63 /* more than these share one number, and are waited for by context */
 #define STREAMS_NONE UINT32_MAX
 
 struct last_use {
-    uint64_t streams;           /* bit per stream number that used it since it was taken */
-    uint64_t sequence;          /* of the last submission, on `stream` */
-    uint32_t stream;            /* the last stream; STREAMS_NONE if none */
+    uint64_t streams;  /* bit per stream number that used it since it was taken */
+    uint64_t sequence; /* of the last submission, on `stream` */
+    uint32_t stream;   /* the last stream; STREAMS_NONE if none */
 };
 
 uint32_t streams_number(CUstream stream);
@@ -30,6 +30,6 @@ void last_use_note(struct last_use *use, uint32_t number);
 void last_use_merge(struct last_use *use, const struct last_use *other); /* covers both afterwards */
 void streams_order(uint64_t mask, uint32_t waiter);
 void streams_finished(const struct last_use *use);
-void streams_drain(uint32_t number);            /* host waits for all work of one stream */
-void streams_forget(CUstream stream);           /* it is about to be destroyed */
-uint64_t streams_host_waits(void);              /* how often the host really waited */
+void streams_drain(uint32_t number);  /* host waits for all work of one stream */
+void streams_forget(CUstream stream); /* it is about to be destroyed */
+uint64_t streams_host_waits(void);    /* how often the host really waited */

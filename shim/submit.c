@@ -13,10 +13,10 @@
 #include "shim/inside.h"
 
 static struct {
-    bool is_pressed;            /* memory was short once: residency is managed */
-    uint32_t lane;              /* stream number of the main lane; STREAMS_NONE: not known yet */
+    bool is_pressed;                    /* memory was short once: residency is managed */
+    uint32_t lane;                      /* stream number of the main lane; STREAMS_NONE: not known yet */
     uint64_t launches[STREAMS_MAX + 1]; /* by stream */
-} state = { .lane = STREAMS_NONE };
+} state = {.lane = STREAMS_NONE};
 
 uint32_t submit_lane(void)
 {
@@ -82,9 +82,9 @@ static bool bring_in_all(const struct touches *touches, uint32_t stream, CUresul
 static void scan_written(const struct operation *operation, const struct touches *touches, uint32_t stream)
 {
     bool is_unread = operation->kind == OPERATION_LAUNCH && !operation->facts->is_readable;
-    bool is_from_host = operation->kind == OPERATION_COPY && /* scanned where it was in hand */
-                        ((const struct copy_arguments *)(const void *)operation->arguments)->direction !=
-                            COPY_DEVICE_TO_DEVICE;
+    bool is_from_host =
+        operation->kind == OPERATION_COPY && /* scanned where it was in hand */
+        ((const struct copy_arguments *)(const void *)operation->arguments)->direction != COPY_DEVICE_TO_DEVICE;
     for (uint32_t i = 0; i < touches->count && operation->kind != OPERATION_SET && !is_from_host; i++) {
         if (touches->items[i].is_stored || is_unread) {
             hidden_scan_device(space_get(touches->items[i].allocation), stream);
@@ -219,7 +219,7 @@ static CUresult submit_opaque(struct operation *operation, uint32_t stream)
     return result;
 }
 
-#define ALIGNMENT 512ull         /* of allocations: what follows up to there belongs to no other */
+#define ALIGNMENT 512ull /* of allocations: what follows up to there belongs to no other */
 
 static uint64_t moved_bytes(const struct operation *operation)
 {

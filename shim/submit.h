@@ -8,6 +8,6 @@
 /* Issues the operation. `touches` is working memory of the caller. */
 CUresult submit_operation(struct operation *operation, struct touches *touches);
 
-uint32_t submit_lane(void);             /* stream number of the main lane; the legacy stream before one is known */
-void submit_press(uint32_t stream);     /* memory is short: residency is managed from now on, and recorded */
-void submit_leave_plan(void);           /* ends the iteration in progress wherever it is */
+uint32_t submit_lane(void);         /* stream number of the main lane; the legacy stream before one is known */
+void submit_press(uint32_t stream); /* memory is short: residency is managed from now on, and recorded */
+void submit_leave_plan(void);       /* ends the iteration in progress wherever it is */

@@ -7,8 +7,8 @@
 #include "shim/inside.h"
 
 #define MAX_COPIES (1u << 20)
-#define SIZE_UNIT 4096u
-#define BUCKETS 1024u
+#define SIZE_UNIT  4096u
+#define BUCKETS    1024u
 
 static struct {
     struct host_copy *copies;
@@ -53,7 +53,7 @@ static struct host_copy *make_copy(uint64_t capacity)
     }
     state.copy_count++;
     copy->capacity = capacity;
-    copy->last = (struct last_use){ .stream = STREAMS_NONE };
+    copy->last = (struct last_use){.stream = STREAMS_NONE};
     return copy;
 }
 
@@ -71,7 +71,7 @@ struct host_copy *swap_out(CUdeviceptr address, uint64_t bytes, uint32_t stream,
         return NULL;
     }
     streams_submitted(stream);
-    copy->last = (struct last_use){ .stream = STREAMS_NONE };
+    copy->last = (struct last_use){.stream = STREAMS_NONE};
     last_use_note(&copy->last, stream);
     *(reason == SWAP_AUDIT ? &state.counts.audited_bytes : &state.counts.out_bytes) += bytes;
     return copy;

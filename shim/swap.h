@@ -18,7 +18,7 @@ struct host_copy {
     struct host_copy *next;
 };
 
-enum swap_reason { SWAP_TRAFFIC, SWAP_AUDIT };  /* counted apart */
+enum swap_reason { SWAP_TRAFFIC, SWAP_AUDIT }; /* counted apart */
 
 struct swap_counts {
     uint64_t out_bytes, in_bytes, audited_bytes;

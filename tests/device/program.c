@@ -6,6 +6,7 @@
 #include "tests/device/ptx_heap.h"
 #include "tests/device/ptx_print.h"
 #include "tests/device/ptx_schedule.h"
+#include "tests/device/ptx_window.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -68,6 +69,7 @@ static void describe_entry(struct program *program, struct entry *entry, struct 
         .register_count = function->reg_count < 16    ? 16
                           : function->reg_count > 255 ? 255
                                                       : function->reg_count,
+        .waits_for_blocks = layout.polls,
     };
 }
 
@@ -342,12 +344,13 @@ static uint8_t *scratch_of(struct program_worker *worker, size_t bytes)
     return (uint8_t *)padded((size_t)worker->scratch);
 }
 
-/* Cuts the worker's scratch into the block's arrays. */
+/* Cuts the worker's scratch into the block's arrays; shared memory has a window of its own. */
 static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel, size_t shared_bytes,
                         struct program_worker *worker)
 {
     size_t threads = block->stride, waits = kernel->sync_count ? threads : 0;
-    size_t sizes[] = {padded(shared_bytes),
+    uint8_t *window = ptx_shared_window(shared_bytes);
+    size_t sizes[] = {window ? 0 : padded(shared_bytes),
                       padded(waits * 8),
                       padded(waits * 4),
                       padded(waits * 4),
@@ -365,7 +368,7 @@ static void place_block(struct ptx_block *block, const struct ptx_kernel *kernel
         parts[i] = at;
         at += sizes[i];
     }
-    block->shared = parts[0];
+    block->shared = window ? window : parts[0];
     block->exchange_a = (uint64_t *)parts[1];
     block->exchange_b = (uint32_t *)parts[2];
     block->exchange_c = (uint32_t *)parts[3];

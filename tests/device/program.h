@@ -24,6 +24,8 @@ struct program_entry {
     size_t local_bytes;      /* .local memory per thread */
     uint32_t max_threads;    /* .maxntid product, 1024 if not given */
     uint32_t register_count; /* a plausible number for cuFuncGetAttribute */
+    bool waits_for_blocks;   /* a loop of it polls memory, as if for an earlier block (decoupled look-back):
+                                such a grid's blocks must be started in their order */
 };
 
 struct program_global {

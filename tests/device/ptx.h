@@ -231,7 +231,7 @@ void ptx_visit_registers(const struct ptx_insn *insn, void (*visit)(void *contex
 /* What an emitted entry needs at run time besides its code. */
 struct ptx_layout {
     size_t param_bytes, shared_bytes, local_bytes;
-    bool uses_dynamic_shared;
+    bool uses_dynamic_shared, polls; /* polls: strong loads in a loop */
 };
 void ptx_layout_entry(struct ptx_module *module, struct ptx_function *entry, struct ptx_layout *layout);
 

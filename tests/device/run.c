@@ -36,7 +36,8 @@ static CUresult run_grid(struct grid_work *work, uint64_t seed)
     work->grid.seed = seed;
     if (work->grid.is_cooperative)
         work->grid.barrier = work->barrier;
-    struct job job = {.run = run_block, .subject = work, .parts = work->blocks, .seed = seed};
+    struct job job = {
+        .run = run_block, .subject = work, .parts = work->blocks, .seed = function->entry->waits_for_blocks ? 0 : seed};
     if (work->grid.is_cooperative && work->blocks > 1)
         return crew_run_together(&job);
     uint64_t each = function->nanoseconds_per_block;

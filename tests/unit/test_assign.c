@@ -47,10 +47,10 @@ static void test_single_spans_need_no_more_than_the_most_at_once(void **context)
         uint32_t frame_of[200];
         for (uint32_t i = 0; i < 200; i++) {
             uint32_t begin = (uint32_t)rand() % 500;
-            spans[i] = (struct assign_span){ i, begin, begin + 1 + (uint32_t)rand() % 60 };
+            spans[i] = (struct assign_span){i, begin, begin + 1 + (uint32_t)rand() % 60};
         }
-        struct assign_problem problem = { .spans = spans, .span_count = 200, .page_count = 200,
-                                          .frame_count = most_at_once(spans, 200) };
+        struct assign_problem problem = {
+            .spans = spans, .span_count = 200, .page_count = 200, .frame_count = most_at_once(spans, 200)};
         assert_int_equal(assign_frames(&problem, frame_of), 200);
         check_disjoint(spans, 200, frame_of);
     }
@@ -67,14 +67,14 @@ static void test_a_checkpointed_chain_is_assigned_whole(void **context)
         uint32_t segment = layer / SEGMENT, back = 2 * LAYERS + (LAYERS / SEGMENT - 1 - segment) * 3 * SEGMENT;
         uint32_t rebuilt = back + layer % SEGMENT, done = back + SEGMENT + (SEGMENT - layer % SEGMENT);
         if (layer % SEGMENT == SEGMENT - 1) {
-            spans[count++] = (struct assign_span){ layer, layer, done };
+            spans[count++] = (struct assign_span){layer, layer, done};
         } else {
-            spans[count++] = (struct assign_span){ layer, layer, layer + 2 };
-            spans[count++] = (struct assign_span){ layer, rebuilt, done };
+            spans[count++] = (struct assign_span){layer, layer, layer + 2};
+            spans[count++] = (struct assign_span){layer, rebuilt, done};
         }
     }
-    struct assign_problem problem = { .spans = spans, .span_count = count, .page_count = LAYERS,
-                                      .frame_count = most_at_once(spans, count) + 1 };
+    struct assign_problem problem = {
+        .spans = spans, .span_count = count, .page_count = LAYERS, .frame_count = most_at_once(spans, count) + 1};
     assert_int_equal(assign_frames(&problem, frame_of), LAYERS);
     check_disjoint(spans, count, frame_of);
 }
@@ -82,11 +82,11 @@ static void test_a_checkpointed_chain_is_assigned_whole(void **context)
 static void test_preference_is_kept_where_it_is_free(void **context)
 {
     (void)context;
-    const struct assign_span spans[] = { { 0, 0, 10 }, { 1, 5, 15 }, { 2, 10, 20 } };
-    const uint32_t preferred[] = { 3, 3, 3 };
+    const struct assign_span spans[] = {{0, 0, 10}, {1, 5, 15}, {2, 10, 20}};
+    const uint32_t preferred[] = {3, 3, 3};
     uint32_t frame_of[3];
-    struct assign_problem problem = { .spans = spans, .span_count = 3, .page_count = 3, .frame_count = 4,
-                                      .preferred = preferred };
+    struct assign_problem problem = {
+        .spans = spans, .span_count = 3, .page_count = 3, .frame_count = 4, .preferred = preferred};
     assert_int_equal(assign_frames(&problem, frame_of), 3);
     assert_int_equal(frame_of[2], 3);
     assert_int_equal(frame_of[0], 3);
@@ -96,9 +96,9 @@ static void test_preference_is_kept_where_it_is_free(void **context)
 static void test_too_few_frames_leave_pages_without(void **context)
 {
     (void)context;
-    const struct assign_span spans[] = { { 0, 0, 10 }, { 1, 5, 15 }, { 2, 6, 20 } };
+    const struct assign_span spans[] = {{0, 0, 10}, {1, 5, 15}, {2, 6, 20}};
     uint32_t frame_of[3];
-    struct assign_problem problem = { .spans = spans, .span_count = 3, .page_count = 3, .frame_count = 2 };
+    struct assign_problem problem = {.spans = spans, .span_count = 3, .page_count = 3, .frame_count = 2};
     assert_int_equal(assign_frames(&problem, frame_of), 2);
     check_disjoint(spans, 3, frame_of);
     problem.frame_count = 0;
@@ -111,10 +111,10 @@ static void test_effort_bounds_the_search(void **context)
     static struct assign_span spans[MOST];
     static uint32_t frame_of[MOST];
     for (uint32_t i = 0; i < MOST; i++) {
-        spans[i] = (struct assign_span){ i, 0, 10 };
+        spans[i] = (struct assign_span){i, 0, 10};
     }
-    struct assign_problem problem = { .spans = spans, .span_count = MOST, .page_count = MOST, .frame_count = MOST,
-                                      .effort = 1000 };
+    struct assign_problem problem = {
+        .spans = spans, .span_count = MOST, .page_count = MOST, .frame_count = MOST, .effort = 1000};
     uint32_t assigned = assign_frames(&problem, frame_of);
     assert_true(assigned > 0 && assigned < MOST);
     check_disjoint(spans, 64, frame_of);

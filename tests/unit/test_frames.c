@@ -1,4 +1,5 @@
-/* links: tests/unit/fake_%.c shim/frames.c shim/frames_assign.c policy/assign.c shim/streams.c shim/store.c shim/say.c */
+/* links: tests/unit/fake_%.c shim/frames.c shim/frames_assign.c policy/assign.c shim/streams.c shim/store.c shim/say.c
+ */
 #include "tests/unit/core.h"
 
 #define PLACES 24u

@@ -465,8 +465,12 @@ static void test_repair_on_device(void **state)
                 CUdeviceptr data = put(wrong, sizeof wrong), copy = put(right, sizeof right),
                             count = put(&different, sizeof different);
                 struct kernels_shape shape = kernels_shape(lengths[i], is_strided ? 64 : 1);
-                struct kernels_repair arguments = {.data = data, .copy = copy, .bytes = lengths[i], .different = count,
-                                                   .report = (uint64_t)(uintptr_t)report, .index = 77,
+                struct kernels_repair arguments = {.data = data,
+                                                   .copy = copy,
+                                                   .bytes = lengths[i],
+                                                   .different = count,
+                                                   .report = (uint64_t)(uintptr_t)report,
+                                                   .index = 77,
                                                    .run_words = shape.run_words};
                 *report = (struct kernels_report){0, 0};
                 launch(is_strided ? KERNELS_repair_strided : KERNELS_repair_runs, shape, &arguments);

@@ -1,5 +1,5 @@
-/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/frames_assign.c policy/assign.c shim/streams.c
- * shim/store.c shim/say.c policy/%.c */
+/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/frames_assign.c
+ * policy/assign.c shim/streams.c shim/store.c shim/say.c policy/%.c */
 #include "tests/unit/recorder.h"
 
 /* ---- what a script says ---- */

@@ -234,10 +234,45 @@ static int short_lived_streams()
     return finish(net);
 }
 
+/* Pitched rows and managed memory beside plain allocations; an array takes some of the memory as well. */
+static int other_memory()
+{
+    chain net = make_chain(LAYERS);
+    for (int i = 0; i < ITERATIONS; i++) {
+        float *managed;
+        void *pitched;
+        size_t pitch;
+        CHECK(cudaMallocManaged(&managed, N * sizeof(float)));
+        CHECK(cudaMallocPitch(&pitched, &pitch, 1000, 64));
+        CHECK(cudaMemset2D(pitched, pitch, 0, 1000, 64));
+        memcpy(managed, batch_of(N, i).data(), N * sizeof(float));
+        net.y[0] = managed;
+        run_forward(net);
+        forward<<<1, 256>>>(static_cast<float *>(pitched), net.y[3], net.w, 250);
+        float loss = read_loss(net), *dy = start_backward(net);
+        gradient<<<1, W>>>(net.dw, static_cast<float *>(pitched), net.y[2], net.y[1], 250);
+        for (int l = LAYERS; l-- > 0;) {
+            float *dx = make<float>(N);
+            layer_backward(net, l, dx, dy);
+            drop(dy);
+            drop(net.y[l + 1]);
+            dy = dx;
+        }
+        drop(dy);
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaFree(managed));
+        CHECK(cudaFree(pitched));
+        run_step(net);
+        printf("iter %d loss %a\n", i, static_cast<double>(loss));
+    }
+    return finish(net);
+}
+
 int main(int argc, char **argv)
 {
     const hard_case cases[] = {{"rows", rows},       {"copies", copies}, {"errors", errors},
                                {"retries", retries}, {"forks", forks},   {"wide-kernels", wide_kernels},
-                               {"short-lived-streams", short_lived_streams}};
+                               {"short-lived-streams", short_lived_streams},
+                               {"other-memory", other_memory}};
     return run_case(cases, argc, argv);
 }

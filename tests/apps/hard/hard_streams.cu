@@ -350,63 +350,6 @@ static int zero_copy()
     return finish(net);
 }
 
-/* The stream itself waits, in a host function, for a thread that uses the device to prepare the batch. */
-struct gate {
-    std::mutex mutex;
-    std::condition_variable changed;
-    int ready = 0, wanted = 0;
-    float *pinned[2];
-};
-
-static void CUDART_CB pass_gate(void *data)
-{
-    gate *g = static_cast<gate *>(data);
-    std::unique_lock<std::mutex> lock(g->mutex);
-    g->wanted++;
-    g->changed.notify_all();
-    g->changed.wait(lock, [g] { return g->ready >= g->wanted; });
-}
-
-static void fill_gate(gate *g, int count)
-{
-    cudaStream_t side = make_stream();
-    for (int i = 0; i < count; i++) {
-        float *input = make<float>(N);
-        fill<<<blocks(N), 256, 0, side>>>(input, N, static_cast<uint32_t>(i));
-        {
-            std::unique_lock<std::mutex> lock(g->mutex);
-            g->changed.wait(lock, [g, i] { return g->wanted > i; });
-        }
-        CHECK(cudaMemcpyAsync(g->pinned[i % 2], input, N * sizeof(float), cudaMemcpyDeviceToHost, side));
-        CHECK(cudaStreamSynchronize(side));
-        drop(input);
-        std::unique_lock<std::mutex> lock(g->mutex);
-        g->ready++;
-        g->changed.notify_all();
-    }
-}
-
-static int gated()
-{
-    chain net = make_chain(LAYERS);
-    CHECK(cudaDeviceSynchronize());
-    cudaStream_t work = make_stream();
-    gate g;
-    for (float *&memory : g.pinned)
-        CHECK(cudaMallocHost(&memory, N * sizeof(float)));
-    std::thread filler(fill_gate, &g, ITERATIONS);
-    for (int i = 0; i < ITERATIONS; i++) {
-        net.y[0] = make<float>(N);
-        CHECK(cudaLaunchHostFunc(work, pass_gate, &g));
-        CHECK(cudaMemcpyAsync(net.y[0], g.pinned[i % 2], N * sizeof(float), cudaMemcpyHostToDevice, work));
-        float loss = iteration_on(net, work);
-        drop(net.y[0]);
-        printf("iter %d loss %a\n", i, static_cast<double>(loss));
-    }
-    filler.join();
-    return finish(net);
-}
-
 int main(int argc, char **argv)
 {
     const hard_case cases[] = {{"prefetch", prefetch},
@@ -418,7 +361,6 @@ int main(int argc, char **argv)
                                {"loader-thread", loader_thread},
                                {"two-trainers", two_trainers},
                                {"host-functions", host_functions},
-                               {"zero-copy", zero_copy},
-                               {"gated", gated}};
+                               {"zero-copy", zero_copy}};
     return run_case(cases, argc, argv);
 }

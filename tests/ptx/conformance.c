@@ -1,19 +1,9 @@
-/* Runs PTX files that carry their inputs and expected outputs in comments, through program.h alone, without a driver.
- *
- *   //! run NAME block=32 [grid=1] [shared=0] [seed=0]
- *   //! in TYPE: 0x1 -2 ...          a buffer with these words; its address is the next parameter
- *   //! value TYPE: 5                the next parameter itself
- *   //! out TYPE: 0x1 nan * 0x3f800000~2 ...   a buffer of zeros; what it must hold after the kernel:
- *                                    bits, any NaN, anything, bits within 2 units in the last place
- *   //! inout TYPE: 1 2 > 2 3        a buffer with the words before '>', which then holds those behind
- *   //! fault CODE                   the kernel must end with this CUresult
- *   //! refused TEXT                 the entry must be refused, with a reason that holds TEXT
- *
- * usage: run FILE...; prints one line per difference; exit status 1 if there was any. */
+#include "tests/ptx/conformance.h"
 #include "tests/device/program.h"
 
 #include <ctype.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +41,7 @@ struct test {
 };
 
 static struct {
-    jmp_buf back;
+    sigjmp_buf back;
     int code;
 } caught;
 static unsigned failures, checks;
@@ -61,7 +51,14 @@ static void fault(struct program_worker *worker, CUresult code, const char *what
     (void)worker;
     (void)what;
     caught.code = (int)code;
-    longjmp(caught.back, 1);
+    siglongjmp(caught.back, 1);
+}
+
+static void on_segv(int number)
+{
+    (void)number;
+    caught.code = CUDA_ERROR_ILLEGAL_ADDRESS;
+    siglongjmp(caught.back, 1);
 }
 
 static unsigned bytes_of(const char *type)
@@ -223,9 +220,12 @@ static void run_grid(struct program *program, size_t entry, const struct test *t
                                 .params = test->params,
                                 .seed = test->seed};
     caught.code = 0;
-    if (setjmp(caught.back) == 0)
+    struct sigaction action = {.sa_handler = on_segv, .sa_flags = SA_NODEFER}, before;
+    sigaction(SIGSEGV, &action, &before);
+    if (sigsetjmp(caught.back, 0) == 0)
         for (unsigned i = 0; i < test->grid; i++)
             program_run_block(program, entry, &grid, i, &worker);
+    sigaction(SIGSEGV, &before, NULL);
     free(worker.scratch);
 }
 
@@ -326,10 +326,10 @@ static void run_file(const char *path)
     free(text);
 }
 
-int main(int count, char **paths)
+unsigned conformance_run(const char *path, unsigned *checked)
 {
-    for (int i = 1; i < count; i++)
-        run_file(paths[i]);
-    printf("%u checks, %u failures\n", checks, failures);
-    return failures != 0 || checks == 0;
+    failures = checks = 0;
+    run_file(path);
+    *checked = checks;
+    return failures;
 }
