@@ -201,6 +201,10 @@ struct ptx_op {
 };
 const struct ptx_op *ptx_op_named(const char *name); /* by the word before the first dot; NULL if unknown */
 bool ptx_insn_is_sync(const struct ptx_insn *insn);
+/* A load that is one with what other threads store: volatile, relaxed, acquire. */
+bool ptx_insn_is_strong_load(const struct ptx_insn *insn);
+/* "poll" is ours: it stands ahead of a load (or mbarrier wait) in a loop that only waits, and lets others run. */
+void ptx_mark_polls(struct ptx_function *function);
 uint32_t ptx_insn_outputs(const struct ptx_insn *insn); /* leading operands that are written */
 
 /* ---- flow ---- */

@@ -335,12 +335,24 @@ static void refuse_function(struct parser *p, uint32_t line, const char *opcode)
     parse_next(p);
 }
 
+/* Ahead of what a thread may do again and again until another has done something. An mbarrier is for waiting; a load
+ * counts only in a loop that does nothing else, which is known when the body is read (ptx_mark_polls). */
+static void add_poll(struct parser *p, const struct ptx_insn *insn)
+{
+    bool waits = strcmp(insn->opcode, "mbarrier") == 0 && insn->modifier_count &&
+                 (strcmp(insn->modifiers[0], "test_wait") == 0 || strcmp(insn->modifiers[0], "try_wait") == 0);
+    if (!waits && !ptx_insn_is_strong_load(insn))
+        return;
+    *add_insn(p) = (struct ptx_insn){
+        .line = insn->line, .guard = PTX_NO_REG, .op = ptx_op_named(waits ? "poll" : "nanosleep"), .opcode = "poll"};
+}
+
 static void read_insn(struct parser *p)
 {
     struct ptx_insn insn = {.line = p->token.line};
     read_guard(p, &insn);
     insn.opcode = parse_name(p);
-    insn.op = ptx_op_named(insn.opcode);
+    insn.op = strcmp(insn.opcode, "poll") == 0 ? NULL : ptx_op_named(insn.opcode);
     if (!insn.op) {
         refuse_function(p, insn.line, insn.opcode);
         return;
@@ -353,6 +365,7 @@ static void read_insn(struct parser *p)
     }
     insn.operand_count = read_operands(p, 0, &insn.operands, 0);
     parse_expect(p, ';');
+    add_poll(p, &insn);
     *add_insn(p) = insn;
 }
 
@@ -509,4 +522,5 @@ void parse_body(struct parser *p, struct ptx_function *function)
     *last = (struct ptx_insn){.line = p->token.line, .guard = PTX_NO_REG, .op = ptx_op_named("ret"), .opcode = "ret"};
     for (struct label_use *use = p->uses; use; use = use->next)
         resolve_label(p, use);
+    ptx_mark_polls(function);
 }

@@ -54,24 +54,13 @@ static bool has_indirect_call(const struct ptx_function *function)
     return false;
 }
 
-static bool is_strong_load(const struct ptx_insn *insn)
-{
-    static const char *const orders[] = {"volatile", "relaxed", "acquire"};
-    if (strcmp(insn->opcode, "ld") != 0)
-        return false;
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (ptx_insn_has_modifier(insn, orders[i]) && !ptx_insn_has_modifier(insn, "shared"))
-            return true;
-    return false;
-}
-
 /* A strong load that a later branch goes back over. */
 static bool polls(const struct ptx_function *function)
 {
     uint32_t last_load = UINT32_MAX;
     for (uint32_t i = 0; i < function->insn_count; i++) {
         const struct ptx_insn *insn = &function->insns[i];
-        if (is_strong_load(insn))
+        if (ptx_insn_is_strong_load(insn) && !ptx_insn_has_modifier(insn, "shared"))
             last_load = i;
         for (uint32_t k = 0; k < insn->operand_count; k++)
             if (insn->operands[k].kind == PTX_OP_LABEL && last_load != UINT32_MAX &&

@@ -137,12 +137,28 @@ void emit_st(struct emit *e)
     emit_c(e, "}\n");
 }
 
+/* cp.async.mbarrier.arrive{.noinc}.shared.b64 [barrier]: the copies are done, so the thread arrives now; without
+ * .noinc it first makes itself expected, which comes to nothing. */
+static void emit_cp_arrive(struct emit *e)
+{
+    bool is_counted = emit_take(e, "noinc");
+    enum ptx_space space = emit_take_space(e);
+    if (!emit_take(e, "arrive") || emit_take_type(e) != PTX_B64 || !emit_expect_operands(e, 1, 1))
+        emit_refuse(e, "this form");
+    else if (is_counted)
+        emit_c(e, "ptx_mbarrier_arrive(%s, 1, 0);\n", emit_address(e, &e->insn->operands[0], space));
+}
+
 /* cp.async.ca.shared.global [to], [from], bytes{, valid}; the groups that are waited for are always complete. */
 void emit_cp(struct emit *e)
 {
     static const char *const waits[] = {"commit_group", "wait_group", "wait_all", NULL};
     if (!emit_take(e, "async") || emit_take_of(e, waits) >= 0)
         return;
+    if (emit_take(e, "mbarrier")) {
+        emit_cp_arrive(e);
+        return;
+    }
     take_hints(e);
     uint64_t bytes;
     if ((!emit_take(e, "shared") && !emit_take(e, "shared::cta")) || !emit_take(e, "global") ||
@@ -156,6 +172,57 @@ void emit_cp(struct emit *e)
     emit_c(e, "ptx_copy(%s, (const uint8_t *)%s, %u, %s);\n", emit_address(e, &e->insn->operands[0], PTX_SHARED),
            emit_address(e, &e->insn->operands[1], PTX_GLOBAL), (uint32_t)bytes,
            has_valid || e->insn->operand_count == 5 ? emit_in(e, 3, PTX_U32) : "16");
+}
+
+/* ---- mbarrier: an object of 8 bytes in shared memory, which one thread of the machine alone touches ---- */
+
+static const char *const mbarrier_operations[] = {"init",     "inval",     "arrive",      "arrive_drop",   "test_wait",
+                                                  "try_wait", "expect_tx", "complete_tx", "pending_count", NULL};
+enum { INIT, INVAL, ARRIVE, DROP, TEST, TRY, EXPECT, COMPLETE, PENDING };
+
+static void emit_mbarrier_wait(struct emit *e, const char *address, bool by_parity)
+{
+    if (by_parity)
+        emit_out(e, PTX_PRED, "ptx_mbarrier_passed(%s, %s)", address, emit_in(e, 2, PTX_U32));
+    else
+        emit_out(e, PTX_PRED, "ptx_mbarrier_passed(%s, (uint32_t)(%s >> 63))", address, emit_in(e, 2, PTX_B64));
+}
+
+void emit_mbarrier(struct emit *e)
+{
+    int operation = emit_take_of(e, mbarrier_operations);
+    bool expects = operation == ARRIVE && emit_take(e, "expect_tx");
+    bool by_parity = emit_take(e, "parity");
+    emit_take(e, "noComplete");
+    emit_take_of(e, orders);
+    emit_take_of(e, scopes);
+    enum ptx_space space = emit_take(e, "shared::cluster") ? PTX_SHARED : emit_take_space(e);
+    if (operation < 0 || (emit_take_type(e) != PTX_B64 && operation < EXPECT) ||
+        (space != PTX_SHARED && space != PTX_GENERIC)) {
+        emit_refuse(e, "this form");
+        return;
+    }
+    if (operation == PENDING) {
+        emit_out(e, PTX_U32, "(uint32_t)%s & 0xfffff", emit_in(e, 1, PTX_B64));
+        return;
+    }
+    bool has_result = operation >= ARRIVE && operation <= TRY;
+    if (!emit_expect_operands(e, has_result || operation != INVAL ? 2 : 1, 4))
+        return;
+    const char *address = emit_address(e, &e->insn->operands[has_result], space);
+    bool has_count = e->insn->operand_count > (has_result ? 2u : 1u);
+    const char *count = has_count ? emit_in(e, has_result ? 2 : 1, PTX_U32) : "1";
+    if (operation == INIT)
+        emit_c(e, "ptx_mbarrier_init(%s, %s);\n", address, count);
+    else if (operation == EXPECT || operation == COMPLETE)
+        emit_c(e, "ptx_mbarrier_expect(%s, %c(int64_t)%s);\n", address, operation == EXPECT ? '+' : '-', count);
+    else if (operation == TEST || operation == TRY)
+        emit_mbarrier_wait(e, address, by_parity);
+    else if (operation != INVAL) {
+        if (expects)
+            emit_c(e, "ptx_mbarrier_expect(%s, %s);\n", address, count);
+        emit_out(e, PTX_B64, "ptx_mbarrier_arrive(%s, %s, %d)", address, expects ? "1" : count, operation == DROP);
+    }
 }
 
 /* ---- atomics ---- */

@@ -137,6 +137,12 @@ static void read_activemask(struct emit *e, struct sync *s)
     s->run = each_result(e, s->result, "lanes");
 }
 
+static void read_poll(struct emit *e, struct sync *s)
+{
+    (void)e;
+    s->kind = PTX_SYNC_POLL;
+}
+
 static void read_elect(struct emit *e, struct sync *s)
 {
     emit_take(e, "sync");
@@ -197,6 +203,7 @@ static void read_sync(struct emit *e, struct sync *s)
         {"ldmatrix", read_matrix_move},
         {"stmatrix", read_matrix_move},
         {"activemask", read_activemask},
+        {"poll", read_poll},
         {"elect", read_elect},
         {"bar", read_barrier},
         {"barrier", read_barrier},

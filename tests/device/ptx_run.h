@@ -47,6 +47,7 @@ struct ptx_place {
 enum ptx_sync_kind {
     PTX_SYNC_WARP, /* runs when all lanes of its mask have arrived or exited */
     PTX_SYNC_FREE, /* runs with the lanes that are there when no other can go on */
+    PTX_SYNC_POLL, /* waits for nothing, but lets all others go on first */
     PTX_SYNC_BARRIER,
     PTX_SYNC_ARRIVE /* counts at a barrier, without waiting */
 };

@@ -264,7 +264,7 @@ static bool run_ready(struct schedule *s, uint32_t first)
 /* Until every lane is done or waits at a barrier. */
 static bool run_warp(struct schedule *s, uint32_t first)
 {
-    bool moved = false;
+    bool moved = run_warp_operations(s, first, PTX_SYNC_POLL);
     for (;;) {
         bool ran = run_ready(s, first);
         ran |= run_arrivals(s, first);
@@ -313,7 +313,7 @@ static bool finish_together(struct schedule *s, const struct ptx_sync *sync)
     const struct ptx_block *block = s->block;
     if (sync->kind == PTX_SYNC_BARRIER && sync->barrier_is_constant && sync->count_is_constant)
         return (!sync->count || sync->count == block->stride) && !sync->reduction;
-    if (sync->kind != PTX_SYNC_WARP && sync->kind != PTX_SYNC_FREE)
+    if (sync->kind != PTX_SYNC_WARP && sync->kind != PTX_SYNC_FREE && sync->kind != PTX_SYNC_POLL)
         return false;
     for (uint32_t t = 0; sync->kind == PTX_SYNC_WARP && t < block->threads; t++)
         if (mask_of(s, sync, t) != ~0u)

@@ -1,6 +1,42 @@
 /* What threads do together, and loops over them; emitted C, behind ptx_convert.h. */
 #pragma once
 
+/* ---- mbarrier: bit 63 the phase, then what is still to come of bytes, of threads per phase, and of threads ---- */
+F uint64_t ptx_mbarrier_fields(uint64_t phase, int64_t bytes, uint32_t threads, uint32_t pending)
+{
+    return phase << 63 | ((uint64_t)bytes & 0x7fffff) << 40 | (uint64_t)(threads & 0xfffff) << 20 | (pending & 0xfffff);
+}
+F void ptx_mbarrier_init(uint8_t *at, uint32_t count)
+{
+    STORE(uint64_t, at, ptx_mbarrier_fields(0, 0, count, count));
+}
+F int64_t ptx_mbarrier_bytes(uint64_t b)
+{
+    return (int64_t)(b << 1) >> 41;
+}
+F void ptx_mbarrier_put(uint8_t *at, uint64_t phase, int64_t bytes, uint32_t threads, uint32_t pending)
+{
+    _Bool is_complete = pending == 0 && bytes == 0;
+    STORE(uint64_t, at, ptx_mbarrier_fields(phase ^ is_complete, bytes, threads, is_complete ? threads : pending));
+}
+F void ptx_mbarrier_expect(uint8_t *at, int64_t bytes)
+{
+    uint64_t b = LOAD(uint64_t, at);
+    ptx_mbarrier_put(at, b >> 63, ptx_mbarrier_bytes(b) + bytes, (uint32_t)(b >> 20) & 0xfffff, (uint32_t)b & 0xfffff);
+}
+/* Returns the state before. */
+F uint64_t ptx_mbarrier_arrive(uint8_t *at, uint32_t count, _Bool drops)
+{
+    uint64_t b = LOAD(uint64_t, at);
+    uint32_t threads = ((uint32_t)(b >> 20) & 0xfffff) - (drops ? count : 0);
+    ptx_mbarrier_put(at, b >> 63, ptx_mbarrier_bytes(b), threads, ((uint32_t)b & 0xfffff) - count);
+    return b;
+}
+F _Bool ptx_mbarrier_passed(const uint8_t *at, uint32_t phase)
+{
+    return LOAD(uint64_t, at) >> 63 != (phase & 1);
+}
+
 /* ---- atomics: between blocks of all worker threads; a block's shared memory belongs to one thread ---- */
 #define ATOM(name, T, next)                                                                                            \
     F T ptx_atom_##name##_global(void *p, T v)                                                                         \
