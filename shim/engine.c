@@ -299,6 +299,25 @@ void engine_before_sync(CUstream stream)
     (void)stream; /* comparisons are enqueued right behind every rebuild */
 }
 
+/* On a thread of the driver's, perhaps while another waits for it with the turn in hand: takes no turn. */
+static void CUDA_CB look_in_stream(void *unused)
+{
+    uint32_t print;
+    (void)unused;
+    if (proof_mismatch(&print)) {
+        say(SAY_ERROR, "stopped: what was recomputed differs from what was computed before; no result of it has left "
+                       "the device");
+        engine_stop();
+    }
+}
+
+void engine_before_host_function(CUstream stream)
+{
+    if (state.is_open && proof_is_open() && config()->cap_bytes != 0) {
+        driver.cuLaunchHostFunc(stream, look_in_stream, NULL);
+    }
+}
+
 CUresult engine_after_sync(CUresult result)
 {
     if (state.is_open) {

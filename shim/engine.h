@@ -49,6 +49,10 @@ void engine_refund(size_t bytes);
 void engine_before_sync(CUstream stream);
 CUresult engine_after_sync(CUresult result);
 
+/* A host function of the program's is about to be enqueued on `stream`: one of ours goes before it that looks at the
+ * flag. Not under capture. */
+void engine_before_host_function(CUstream stream);
+
 /* A stream or context is about to be destroyed. */
 void engine_stream_destroyed(CUstream stream);
 void engine_context_destroyed(CUcontext context);

@@ -162,10 +162,17 @@ static bool target_unwanted(struct live *live, const struct script_touch *touch,
     return *result == CUDA_SUCCESS;
 }
 
+/* It is there already. While a plan is left, a copy on the host is as good: the recipe may not hold any more. */
+static bool is_unwanted(const struct live *live, uint32_t version)
+{
+    uint32_t state = live->versions[version].state;
+    return state == VERSION_PRESENT || (state == VERSION_HOST && live->is_restoring);
+}
+
 static bool target_written(struct live *live, const struct script_touch *touch, struct target *target, CUresult *result)
 {
     uint32_t version = touch->writes;
-    if (live->versions[version].state == VERSION_PRESENT) {
+    if (is_unwanted(live, version)) {
         return target_unwanted(live, touch, target, result);
     }
     target->is_rebuilt = true;
@@ -185,7 +192,7 @@ static bool choose_target(struct live *live, const struct script_touch *touch, s
 {
     *target = (struct target){.place = SCRIPT_NONE};
     if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state != VERSION_PRESENT) {
-        bool is_soft = touch->writes != SCRIPT_NONE && live->versions[touch->writes].state == VERSION_PRESENT;
+        bool is_soft = touch->writes != SCRIPT_NONE && is_unwanted(live, touch->writes);
         if (!is_soft) {
             live->trouble = "an input of a replay is not there";
             *result = CUDA_ERROR_UNKNOWN;
@@ -268,6 +275,14 @@ bool live_bring_home(struct live *live, uint32_t version, CUresult *result)
     return true;
 }
 
+/* A version that was on the host and came about by the way, as another output of a replay: what the host has is known to
+ * be right. */
+static bool put_back(struct live *live, uint32_t version)
+{
+    const struct live_version *state = &live->versions[version];
+    return state->host == NULL || swap_in(state->host, space_place(state->place)->base, live->stream, SWAP_TRAFFIC);
+}
+
 static bool settle(struct live *live, uint32_t operation, const struct target *targets, CUresult *result)
 {
     const struct script_operation *script = &live->script->operations[operation];
@@ -291,7 +306,7 @@ static bool settle(struct live *live, uint32_t operation, const struct target *t
     }
     for (uint32_t i = 0; i < script->touch_count; i++) {
         const struct script_touch *touch = &live->script->touches[script->first_touch + i];
-        if (targets[i].is_rebuilt && !proven_rebuilt(live, touch->writes)) {
+        if (targets[i].is_rebuilt && !(put_back(live, touch->writes) && proven_rebuilt(live, touch->writes))) {
             *result = CUDA_ERROR_UNKNOWN;
             return false;
         }

@@ -101,6 +101,11 @@ void engine_refund(size_t bytes)
     count(REFUND);
 }
 
+void engine_before_host_function(CUstream stream)
+{
+    (void)stream;
+}
+
 void engine_before_sync(CUstream stream)
 {
     (void)stream;

@@ -27,7 +27,7 @@ LEAST_SHARE = {("memory", "arenas"): 0.7, ("pointers", "long-table"): 0.4, ("cal
 # What no proof could foresee may stop with a reason: an unproven recipe when the iteration is given up, unreadable code
 # that first writes after the recording.
 MAY_STOP = {("control", "held-generated"), ("unread", "adjusted-early"), ("unread", "adjusted-late"),
-            ("unread", "adjusted-in-forward")}
+            ("unread", "adjusted-in-forward"), ("unread", "told-by-host-function")}
 # Cases that take long: only one capped run each unless --full.
 SLOW = ("long-run", "many-allocations")
 

@@ -98,6 +98,11 @@ CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination)
     return CUDA_SUCCESS;
 }
 
+void engine_before_host_function(CUstream stream)
+{
+    (void)stream;
+}
+
 void engine_before_sync(CUstream stream)
 {
     (void)stream;

@@ -107,6 +107,45 @@ static int adjusted_in_forward()
     return finish(net);
 }
 
+/* As adjusted-in-forward; what comes of it is told by a host function, and nobody waits before the end. */
+static void CUDART_CB tell(void *data)
+{
+    printf("told %a\n", static_cast<double>(*static_cast<float *>(data)));
+    fflush(stdout);
+}
+
+static int told_by_host_function()
+{
+    chain net = make_chain(LAYERS);
+    float *told, *sums = make<float>(LAYERS);
+    CHECK(cudaMallocHost(&told, sizeof *told * LAYERS * ITERATIONS));
+    for (int i = 0; i < ITERATIONS; i++) {
+        int which = i < 8 ? 0 : 1 + i % 2;
+        upload(net, i);
+        for (int l = 0; l < LAYERS; l++) {
+            net.y[l + 1] = make<float>(N);
+            layer_forward(net, l);
+            if (l % 3 == 2 && l > 20)
+                adjust_unread<<<blocks(N), 256>>>(net.y[l - 17], net.y[l - 13], which, i % 2, N);
+        }
+        float *dy = start_backward(net);
+        for (int l = LAYERS; l-- > 0;) {
+            float *dx = make<float>(N), *value = told + i * LAYERS + l;
+            layer_backward(net, l, dx, dy);
+            loss_of<<<1, 256>>>(sums + l, net.y[l], N);
+            CHECK(cudaMemcpyAsync(value, sums + l, sizeof *value, cudaMemcpyDeviceToHost, 0));
+            CHECK(cudaLaunchHostFunc(0, tell, value));
+            drop(dy);
+            drop(net.y[l + 1]);
+            dy = dx;
+        }
+        drop(dy);
+        drop(net.y[0]);
+        run_step(net);
+    }
+    return finish(net);
+}
+
 /* A copy stream puts the next batch where this one was, as soon as the first layer has read it. */
 static int overwritten_input()
 {
@@ -159,6 +198,7 @@ int main(int argc, char **argv)
                                {"adjusted-early", adjusted_early},
                                {"adjusted-late", adjusted_late},
                                {"adjusted-in-forward", adjusted_in_forward},
+                               {"told-by-host-function", told_by_host_function},
                                {"overwritten-input", overwritten_input}};
     return run_case(cases, argc, argv);
 }
