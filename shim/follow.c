@@ -407,6 +407,19 @@ static bool prepare_touch(struct live *live, const struct script_touch *touch, C
     return true;
 }
 
+/* A replay must not record the program's events a second time. */
+static unsigned copy_attributes(CUlaunchAttribute *to, const CUlaunchConfig *from)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < from->numAttrs; i++) {
+        if (from->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
+            from->attrs[i].id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+            to[count++] = from->attrs[i];
+        }
+    }
+    return count;
+}
+
 static void keep_operation(struct live *live, uint32_t index, const struct operation *operation)
 {
     struct live_operation *kept = &live->operations[index];
@@ -424,8 +437,8 @@ static void keep_operation(struct live *live, uint32_t index, const struct opera
     kept->operation.forward = NULL;
     kept->operation.call = NULL;
     if (attribute_bytes > 0) {
-        __builtin_memcpy(attributes, operation->config.attrs, attribute_bytes);
         kept->operation.config.attrs = attributes;
+        kept->operation.config.numAttrs = copy_attributes(attributes, &operation->config);
     }
     kept->is_kept = true;
 }

@@ -36,12 +36,29 @@ static CUresult forward_launch(void *opaque)
     }
 }
 
+/* A kernel that may start before the one in front of it has ended could write into memory that has just changed owner:
+ * stream order holds for all of them. `attributes` becomes the call's own list. */
+static void keep_stream_order(struct launch_call *call, CUlaunchAttribute attributes[LAUNCH_MAX_ATTRIBUTES])
+{
+    unsigned count = 0;
+    if (call->form != FORM_EXTENDED || call->config.numAttrs == 0)
+        return;
+    for (unsigned i = 0; i < call->config.numAttrs; i++)
+        if (call->config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            attributes[count++] = call->config.attrs[i];
+    call->config.attrs = attributes;
+    call->config.numAttrs = count;
+}
+
 /* The engine reads `uses` and `arguments` only during the call; they live here. */
 static CUresult submit(struct launch_call *call, const struct function_facts *facts, uint32_t argument_bytes,
                        bool is_opaque)
 {
     struct use uses[LAUNCH_MAX_USES];
     unsigned char arguments[argument_bytes + 1] __attribute__((aligned(16)));
+    CUlaunchAttribute attributes[LAUNCH_MAX_ATTRIBUTES];
+    if (!is_opaque)
+        keep_stream_order(call, attributes);
     struct operation operation = {
         .kind = OPERATION_LAUNCH,
         .stream = call->config.hStream,

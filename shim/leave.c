@@ -19,8 +19,8 @@ static uint32_t missing_input(const struct live *live, uint32_t version)
     for (uint32_t i = 0; i < producer->touch_count; i++) {
         const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
         if (touch->reads != SCRIPT_NONE && !is_at_hand(live, touch->reads) &&
-            (touch->writes == SCRIPT_NONE || (!is_at_hand(live, touch->writes) &&
-                                              live->versions[touch->writes].state != VERSION_HOST))) {
+            (touch->writes == SCRIPT_NONE ||
+             (!is_at_hand(live, touch->writes) && live->versions[touch->writes].state != VERSION_HOST))) {
             return touch->reads;
         }
     }

@@ -275,8 +275,8 @@ bool live_bring_home(struct live *live, uint32_t version, CUresult *result)
     return true;
 }
 
-/* A version that was on the host and came about by the way, as another output of a replay: what the host has is known to
- * be right. */
+/* A version that was on the host and came about by the way, as another output of a replay: what the host has is known
+ * to be right. */
 static bool put_back(struct live *live, uint32_t version)
 {
     const struct live_version *state = &live->versions[version];
