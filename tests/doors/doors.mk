@@ -54,6 +54,12 @@ $(DOORS)/libchain.so: tests/doors/chain.c
 	$(Q)$(PLAIN_CC) -shared $< -ldl -o $@
 
 # Needs the CPU device: its runtime library, to link with and to run on.
+# The program itself is never sanitized: under SAN it is linked with the plain runtime, which is built first.
+ifneq ($(BUILD),build)
+build/device/libcudart.so.13:
+	$(Q)$(MAKE) --no-print-directory -s SAN= BUILD=build device
+endif
+
 $(DOORS)/runtime: tests/doors/runtime.cu build/device/libcudart.so.13
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -cudart shared -gencode arch=compute_75,code=compute_75 -L build/device $< -o $@
