@@ -19,7 +19,7 @@ inline void check(cudaError_t error, const char *what)
     exit(error == cudaErrorMemoryAllocation ? 2 : 1);
 }
 
-#define CHECK(call) check(call, #call)
+#define CHECK(call)    check(call, #call)
 #define LAUNCHED(name) check(cudaGetLastError(), name)
 
 constexpr size_t N = 32768; /* elements of an activation: 128 KiB */
@@ -132,7 +132,8 @@ struct chain {
 
 inline chain make_chain(int layers, size_t n = N)
 {
-    chain net = {layers, n, make<float>(static_cast<size_t>(layers) * W), make<float>(static_cast<size_t>(layers) * W), {}};
+    chain net = {
+        layers, n, make<float>(static_cast<size_t>(layers) * W), make<float>(static_cast<size_t>(layers) * W), {}};
     fill<<<blocks(layers * W), 256>>>(net.w, static_cast<size_t>(layers) * W, 77);
     LAUNCHED("fill");
     CHECK(cudaMemset(net.dw, 0, sizeof(float) * layers * W));

@@ -20,8 +20,10 @@ static int rows()
             }
             float *between = make<float>(N);
             CHECK(cudaMemset2D(between, pitch, 0, 128, height));
-            CHECK(cudaMemcpy2D(between + 32, pitch, net.y[l] + 32, pitch, pitch - 128, height, cudaMemcpyDeviceToDevice));
-            CHECK(cudaMemcpy2DAsync(between, pitch, net.y[l] + 64, pitch, 128, height / 2, cudaMemcpyDeviceToDevice, 0));
+            CHECK(
+                cudaMemcpy2D(between + 32, pitch, net.y[l] + 32, pitch, pitch - 128, height, cudaMemcpyDeviceToDevice));
+            CHECK(
+                cudaMemcpy2DAsync(between, pitch, net.y[l] + 64, pitch, 128, height / 2, cudaMemcpyDeviceToDevice, 0));
             CHECK(cudaMemcpyAsync(between + N / 2, between, 4096, cudaMemcpyDeviceToDevice, 0));
             net.y[l + 1] = make<float>(N);
             forward<<<blocks(N), 256>>>(net.y[l + 1], between, net.w + l * W, N);
@@ -154,9 +156,13 @@ static int forks()
 }
 
 /* 300 parameters, and a name of 1,500 letters. */
-#define TEN(p) float p##0, float p##1, float p##2, float p##3, float p##4, float p##5, float p##6, float p##7, float p##8, float p##9
-#define HUNDRED(p) TEN(p##0), TEN(p##1), TEN(p##2), TEN(p##3), TEN(p##4), TEN(p##5), TEN(p##6), TEN(p##7), TEN(p##8), TEN(p##9)
-static __global__ void many_parameters(float *y, const float *x, const float *w, size_t n, HUNDRED(a), HUNDRED(b), HUNDRED(c))
+#define TEN(p)                                                                                                         \
+    float p##0, float p##1, float p##2, float p##3, float p##4, float p##5, float p##6, float p##7, float p##8,        \
+        float p##9
+#define HUNDRED(p)                                                                                                     \
+    TEN(p##0), TEN(p##1), TEN(p##2), TEN(p##3), TEN(p##4), TEN(p##5), TEN(p##6), TEN(p##7), TEN(p##8), TEN(p##9)
+static __global__ void many_parameters(float *y, const float *x, const float *w, size_t n, HUNDRED(a), HUNDRED(b),
+                                       HUNDRED(c))
 {
     size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
     if (i < n)
@@ -170,12 +176,11 @@ template <typename... TYPES> static __global__ void long_name(float *y, const fl
         y[i] = soft(w[i % W] * x[i] * static_cast<float>(sizeof...(TYPES)) + w[(i + 7) % W]);
 }
 
-struct a_type_with_a_name_that_is_as_long_as_those_that_template_libraries_come_up_with_all_the_time_when_nobody_looks
-{
+struct a_type_with_a_name_that_is_as_long_as_those_that_template_libraries_come_up_with_all_the_time_when_nobody_looks {
 };
-typedef a_type_with_a_name_that_is_as_long_as_those_that_template_libraries_come_up_with_all_the_time_when_nobody_looks T;
-template <int I> struct numbered
-{
+typedef a_type_with_a_name_that_is_as_long_as_those_that_template_libraries_come_up_with_all_the_time_when_nobody_looks
+    T;
+template <int I> struct numbered {
     T t;
 };
 
@@ -270,8 +275,12 @@ static int other_memory()
 
 int main(int argc, char **argv)
 {
-    const hard_case cases[] = {{"rows", rows},       {"copies", copies}, {"errors", errors},
-                               {"retries", retries}, {"forks", forks},   {"wide-kernels", wide_kernels},
+    const hard_case cases[] = {{"rows", rows},
+                               {"copies", copies},
+                               {"errors", errors},
+                               {"retries", retries},
+                               {"forks", forks},
+                               {"wide-kernels", wide_kernels},
                                {"short-lived-streams", short_lived_streams},
                                {"other-memory", other_memory}};
     return run_case(cases, argc, argv);

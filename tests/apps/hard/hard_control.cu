@@ -280,7 +280,7 @@ static __global__ void forward_flag(float *y, const float *x, const float *w, co
 static __global__ void in_place_if(float *y, const int *flag, size_t n)
 {
     size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
-    if (i < n && *flag > 1)
+    if (i<n && * flag> 1)
         y[i] *= 0.75f;
 }
 
@@ -377,7 +377,8 @@ static int cooperative()
     return finish(net);
 }
 
-/* Outputs that nothing reads again but that are held to the end of the iteration; when it is given up, they are read. */
+/* Outputs that nothing reads again but that are held to the end of the iteration; when it is given up, they are read.
+ */
 static int held_and_read(bool is_generated)
 {
     chain net = make_chain(LAYERS);

@@ -142,12 +142,14 @@ static int views()
             float *three = make<float>(3 * N / 4);
             packed.push_back(three);
             for (int part = 0; part < 3; part++)
-                forward<<<blocks(N / 4), 256>>>(three + part * (N / 4), net.y[l] + part * (N / 4), net.w + l * W, N / 4);
+                forward<<<blocks(N / 4), 256>>>(three + part * (N / 4), net.y[l] + part * (N / 4), net.w + l * W,
+                                                N / 4);
             CHECK(cudaMemcpyAsync(three, three + N / 4 + 64, 1024 * sizeof(float), cudaMemcpyDeviceToDevice, 0));
             CHECK(cudaMemsetAsync(three + N / 2, 0, 512, 0));
             net.y[l + 1] = make<float>(N);
             CHECK(cudaMemcpyAsync(net.y[l + 1], three, 3 * N / 4 * sizeof(float), cudaMemcpyDeviceToDevice, 0));
-            CHECK(cudaMemcpyAsync(net.y[l + 1] + 3 * N / 4, net.y[l], N / 4 * sizeof(float), cudaMemcpyDeviceToDevice, 0));
+            CHECK(cudaMemcpyAsync(net.y[l + 1] + 3 * N / 4, net.y[l], N / 4 * sizeof(float), cudaMemcpyDeviceToDevice,
+                                  0));
         }
         float loss = read_loss(net), *dy = start_backward(net);
         for (int l = LAYERS; l-- > 0;) {
@@ -204,7 +206,7 @@ static __global__ void padded(float *y, const float *x, const float *w, size_t n
 static __global__ void padded_backward(float *dx, const float *dy, const float *y, const float *w, size_t n)
 {
     size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
-    float s = i < n ? 1.0f - fabsf(y[i]) : 0.0f;    /* read and, for the padding, not used */
+    float s = i < n ? 1.0f - fabsf(y[i]) : 0.0f; /* read and, for the padding, not used */
     if (i < n && i % 128 < 100)
         dx[i] = dy[i] * s * s * w[i % W] * 2.0f;
 }

@@ -291,7 +291,8 @@ static int packed_struct()
     return finish(net);
 }
 
-static __global__ void forward_range(float *first, float *last, const float *x_first, const float *x_last, const float *w)
+static __global__ void forward_range(float *first, float *last, const float *x_first, const float *x_last,
+                                     const float *w)
 {
     size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
     for (float *y = first + blockIdx.x * blockDim.x + threadIdx.x; y < last; y += step) {
