@@ -32,6 +32,7 @@ static const char *const flags[] = {"-x",
                                     "-fvisibility=default",
                                     "-w",
                                     "-fPIC",
+                                    "-Wl,-z,defs",
                                     "-shared",
                                     NULL};
 

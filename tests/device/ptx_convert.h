@@ -316,3 +316,44 @@ F _Bool ptx_is_local(const struct ptx_block *B, uint64_t a)
 {
     return B->local && a - (uint64_t)B->local < B->local_bytes;
 }
+
+/* ---- 8-bit floats; beyond the largest finite value they stay there ---- */
+F uint8_t ptx_small_bits(float f, int mantissa, int bias, uint32_t largest)
+{
+    uint32_t sign = ptx_u32(f) >> 31 << 7, one = 1u << mantissa;
+    float a = __builtin_fabsf(f);
+    if (f != f)
+        return 0x7f;
+    if (a >= 0x1p20f)
+        return (uint8_t)(sign | largest);
+    int exponent = (int)(ptx_u32(a) >> 23) - 127;
+    exponent = exponent < 1 - bias ? 1 - bias : exponent;
+    uint32_t steps = (uint32_t)__builtin_rintf(a * ptx_f32((uint32_t)(127 + mantissa - exponent) << 23));
+    exponent += steps == 2 * one;
+    steps = steps == 2 * one ? one : steps;
+    uint32_t code = steps < one ? steps : (uint32_t)(exponent + bias) << mantissa | (steps - one);
+    return (uint8_t)(sign | (code > largest ? largest : code));
+}
+F uint8_t ptx_e4m3_f32(float f)
+{
+    return ptx_small_bits(f, 3, 7, 0x7e);
+}
+F uint8_t ptx_e5m2_f32(float f)
+{
+    return ptx_small_bits(f, 2, 15, 0x7b);
+}
+F uint16_t ptx_half_e5m2(uint8_t b)
+{
+    return (b & 0x7f) > 0x7c ? 0x7fff : (uint16_t)(b << 8);
+}
+F uint16_t ptx_half_e4m3(uint8_t b)
+{
+    uint32_t exponent = b >> 3 & 15, fraction = b & 7;
+    float value = exponent ? (float)(8 + fraction) * ptx_f32((exponent + 127 - 10) << 23) : (float)fraction * 0x1p-9f;
+    return (b & 0x7f) == 0x7f ? 0x7fff : ptx_half_f32(b & 0x80 ? -value : value);
+}
+F float ptx_relu_f32(float f)
+{
+    float y = f > 0.0f ? f : 0.0f;
+    return f == f ? y : NAN32;
+}

@@ -194,6 +194,30 @@ static void pack_halves(struct emit *e, struct conversion *c)
     emit_out(e, c->to, "(uint32_t)%s << 16 | %s", parts[0], parts[1]);
 }
 
+/* cvt.rn.satfinite.e4m3x2.f32 d, a, b (a to the upper byte), .e4m3x2.f16x2 d, a, and .f16x2.e4m3x2 d, a */
+static void convert_bytes(struct emit *e, const struct conversion *c)
+{
+    bool to_bytes = c->to == PTX_E4M3X2 || c->to == PTX_E5M2X2;
+    const char *name = c->to == PTX_E4M3X2 || c->from == PTX_E4M3X2 ? "e4m3" : "e5m2", *parts[2] = {"0", "0"};
+    if (c->rounding != 0 || c->sat || c->ftz || c->satfinite != to_bytes ||
+        (to_bytes ? c->from != PTX_F32 && c->from != PTX_F16X2 : c->to != PTX_F16X2)) {
+        emit_refuse(e, "this form");
+        return;
+    }
+    for (uint32_t half = 0; half < 2; half++) {
+        const char *value = c->from == PTX_F32 ? emit_in(e, 2 - half, PTX_F32) : emit_in(e, 1, c->from);
+        if (c->from == PTX_F16X2)
+            value = emit_format(e, "ptx_half_value((uint16_t)(%s >> %u))", value, 16 * half);
+        if (to_bytes && c->relu)
+            value = emit_format(e, "ptx_relu_f32(%s)", value);
+        parts[half] = to_bytes ? emit_format(e, "ptx_%s_f32(%s)", name, value)
+                               : emit_format(e, "ptx_half_%s((uint8_t)(%s >> %u))", name, value, 8 * half);
+        if (!to_bytes && c->relu)
+            parts[half] = emit_format(e, "ptx_relu_f16(%s)", parts[half]);
+    }
+    emit_out(e, c->to, "(uint32_t)%s << %d | %s", parts[1], to_bytes ? 8 : 16, parts[0]);
+}
+
 void emit_cvt(struct emit *e)
 {
     struct conversion c = {.integral = emit_take_of(e, integral), .rounding = -1};
@@ -206,6 +230,10 @@ void emit_cvt(struct emit *e)
     c.satfinite = emit_take(e, "satfinite");
     c.to = emit_take_type(e);
     c.from = emit_take_type(e);
+    if (c.to == PTX_E4M3X2 || c.to == PTX_E5M2X2 || c.from == PTX_E4M3X2 || c.from == PTX_E5M2X2) {
+        convert_bytes(e, &c);
+        return;
+    }
     if (c.to == PTX_F16X2 || c.to == PTX_BF16X2) {
         pack_halves(e, &c);
         return;
@@ -268,6 +296,23 @@ void emit_isspacep(struct emit *e)
         emit_out(e, PTX_PRED, "ptx_is_local(B, %s)", a);
     else
         emit_refuse(e, "space");
+}
+
+/* A cluster is one block here: its rank is 0, and an address of that rank is the address. */
+void emit_getctarank(struct emit *e)
+{
+    e->used_modifiers = ~0u;
+    emit_out(e, PTX_U32, "0");
+}
+
+void emit_mapa(struct emit *e)
+{
+    emit_take(e, "shared::cluster");
+    enum ptx_type type = emit_take_type(e);
+    if (type != PTX_U32 && type != PTX_U64)
+        emit_refuse(e, "type");
+    else
+        emit_out(e, type, "%s", emit_in(e, 1, type));
 }
 
 /* ---- mov ---- */

@@ -152,12 +152,32 @@ static void read_elect(struct emit *e, struct sync *s)
                          each_result(e, s->predicate, "(lane == (uint32_t)__builtin_ctz(lanes))"));
 }
 
+/* The block is the whole cluster: arriving alone does nothing, and who waits does so for all threads of the block. */
+static void read_cluster_barrier(struct emit *e, struct sync *s)
+{
+    static const struct ptx_operand own = {.kind = PTX_OP_INT, .bits = PTX_CLUSTER_BARRIER};
+    static const char *const orders[] = {"acquire", "release", "relaxed", NULL};
+    emit_take_of(e, orders);
+    if (emit_take(e, "arrive")) {
+        s->kind = PTX_SYNC_POLL;
+    } else if (emit_take(e, "wait")) {
+        s->kind = PTX_SYNC_BARRIER;
+        s->barrier = &own;
+    } else {
+        emit_refuse(e, "this form");
+    }
+}
+
 /* bar{.cta}.sync a{, b}; .arrive a, b; .red.OP d, a{, b}, p; bar.warp.sync mask */
 static void read_barrier(struct emit *e, struct sync *s)
 {
     static const char *const reductions[] = {"and", "or", "popc", NULL};
     emit_take(e, "cta");
     emit_take(e, "aligned");
+    if (emit_take(e, "cluster")) {
+        read_cluster_barrier(e, s);
+        return;
+    }
     if (emit_take(e, "warp")) {
         emit_take(e, "sync");
         s->mask = operand_at(e, 0);
@@ -184,6 +204,8 @@ static void read_barrier(struct emit *e, struct sync *s)
     s->barrier = operand_at(e, first);
     s->count = last - first > 1 ? operand_at(e, first + 1) : NULL;
     uint64_t constant;
+    if (emit_constant(s->barrier, &constant) && constant >= PTX_CLUSTER_BARRIER)
+        emit_refuse(e, "a barrier number above 15");
     s->b = emit_constant(s->barrier, &constant) ? NULL : emit_value(e, s->barrier, PTX_U32);
     s->c = !s->count || emit_constant(s->count, &constant) ? NULL : emit_value(e, s->count, PTX_U32);
 }

@@ -96,8 +96,15 @@ enum ptx_space emit_take_space(struct emit *e)
         const char *name;
         enum ptx_space space;
     } spaces[] = {
-        {"global", PTX_GLOBAL}, {"const", PTX_CONST},        {"shared", PTX_SHARED},      {"local", PTX_LOCAL},
-        {"param", PTX_PARAM},   {"shared::cta", PTX_SHARED}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
+        {"global", PTX_GLOBAL},
+        {"const", PTX_CONST},
+        {"shared", PTX_SHARED},
+        {"local", PTX_LOCAL},
+        {"param", PTX_PARAM},
+        {"shared::cta", PTX_SHARED},
+        {"shared::cluster", PTX_SHARED},
+        {"param::entry", PTX_PARAM},
+        {"param::func", PTX_PARAM},
     };
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         if (emit_take(e, spaces[i].name))

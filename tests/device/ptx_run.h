@@ -9,8 +9,9 @@
 #pragma once
 #include <stdint.h>
 
-#define PTX_WAITS 0x8000u
-#define PTX_DONE  0xffffu
+#define PTX_WAITS           0x8000u
+#define PTX_DONE            0xffffu
+#define PTX_CLUSTER_BARRIER 16u /* beyond the 16 that programs name */
 
 struct ptx_block {
     uint32_t ntid[3], ctaid[3], nctaid[3];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define WARP     32u
-#define BARRIERS 16u
+#define BARRIERS (PTX_CLUSTER_BARRIER + 1)
 
 struct schedule {
     const struct ptx_kernel *kernel;
@@ -78,7 +78,7 @@ static bool is_waiting(uint32_t at)
 static uint32_t barrier_of(const struct schedule *s, const struct ptx_sync *sync, uint32_t t)
 {
     uint32_t id = sync->barrier_is_constant ? sync->barrier : s->block->exchange_b[t];
-    if (id >= BARRIERS)
+    if (id >= (sync->barrier_is_constant ? BARRIERS : PTX_CLUSTER_BARRIER))
         s->block->fault(s->block, CUDA_ERROR_LAUNCH_FAILED, "a barrier number above 15");
     return id;
 }

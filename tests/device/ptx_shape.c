@@ -136,7 +136,7 @@ static struct ptx_shape linear_shape(const struct finder *f, enum ptx_type type)
         return sum(shape_at(f, 1), shape_at(f, 2), -1);
     if (strcmp(op, "shl") == 0 && constant_at(f, 2, 32, &constant) && constant >= 0 && constant < 20 &&
         shape_at(f, 1).kind == PTX_AFFINE)
-        return affine(shape_at(f, 1).step << constant);
+        return affine(shape_at(f, 1).step * ((int64_t)1 << constant));
     if (strcmp(op, "mul") == 0 && (is_wide || is_low))
         return product(f, 1, 2, bits);
     if (strcmp(op, "mad") == 0 && (is_wide || is_low))

@@ -249,6 +249,46 @@ def conversions():
             want.append("*" if x.NAN in (high, low) else high << 16 | low)
         f.case(["cvt.rn.%sx2.f32 %%d, %%a0, %%a1;" % name], [("f32", 32, singles), ("f32", 32, lows)], "u32", 32, want)
     f.case(["cvt.rn.f16.f64 %d, %a0;"], [("f64", 64, doubles)], "f16", 16, [x.convert(x.F16, x.F64, v) for v in doubles])
+    E4M3, E5M2 = (3, 4), (2, 5)
+
+    def byte(fmt, kind, v):
+        """Saturating; E4M3 has no infinities, and its largest exponent holds numbers."""
+        largest = 0x7e if kind == E4M3 else 0x7b
+        if x.is_nan(fmt, v):
+            return 0x7f
+        sign = x.sign_of(fmt, v) << 7
+        if x.is_inf(fmt, v):
+            return sign | largest
+        a = abs(x.value(fmt, v))
+        best, distance = 0, None
+        for code in range(largest + 1):
+            exponent, fraction = code >> kind[0], code & ((1 << kind[0]) - 1)
+            bias = (1 << kind[1] - 1) - 1
+            number = x.Fraction(fraction) * x.Fraction(2) ** (1 - bias - kind[0]) if exponent == 0 else \
+                x.Fraction(fraction + (1 << kind[0])) * x.Fraction(2) ** (exponent - bias - kind[0])
+            d = abs(a - number)
+            if distance is None or d < distance or (d == distance and code % 2 == 0):
+                best, distance = code, d
+        return sign | best
+
+    eights = singles[::3] + [x.encode(x.F32, x.Fraction(k, 64)) for k in range(1, 90, 2)] + [x.encode(x.F32, x.Fraction(k)) for k in (240, 247, 248, 249, 432, 448, 464, 465, 57344, 61440, 61441)]
+    low = eights[::-1]
+    for kind, name in ((E4M3, "e4m3"), (E5M2, "e5m2")):
+        f.case(["cvt.rn.satfinite.%sx2.f32 %%d, %%a0, %%a1;" % name], [("f32", 32, eights), ("f32", 32, low)], "u16", 16,
+               [byte(x.F32, kind, a) << 8 | byte(x.F32, kind, b) for a, b in zip(eights, low)])
+        codes = list(range(256))
+
+        def half(code):
+            if kind == E4M3:
+                if code & 0x7f == 0x7f:
+                    return None
+                exponent, fraction = code >> 3 & 15, code & 7
+                number = x.Fraction(fraction, 512) if exponent == 0 else x.Fraction(8 + fraction, 8) * x.Fraction(2) ** (exponent - 7)
+                return x.encode(x.F16, -number if code >> 7 else number, "rn", code >> 7)
+            return None if code & 0x7f > 0x7c else code << 8
+
+        f.case(["cvt.rn.f16x2.%sx2 %%d, %%a0;" % name], [("u16", 16, [c << 8 | 255 - c for c in codes])], "u32", 32,
+               ["*" if half(c) is None or half(255 - c) is None else half(c) << 16 | half(255 - c) for c in codes])
     ints = [0, 1, 2047, 2048, 2049, 2051, 65504, 65519, 65520, 65535, (1 << 32) - 1, 1 << 31]
     f.case(["cvt.rn.f16.u32 %d, %a0;"], [("u32", 32, ints)], "f16", 16, [x.encode(x.F16, x.Fraction(v)) for v in ints])
     f.case(["cvt.sat.f32.f32 %d, %a0;"], [("f32", 32, singles)], "f32", 32,

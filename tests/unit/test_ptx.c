@@ -154,6 +154,29 @@ static void bad_modules_are_refused(void **state)
     expect_refused(HEAD ".entry k() { .reg .b32 %r; mov.b32 {{{{{%r}}}}}, 1; }", CUDA_ERROR_INVALID_PTX, "too deep");
 }
 
+/* What a fuzzer has found: undefined behaviour each, under the sanitizers. */
+static void texts_that_broke_the_reader(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        HEAD ".global .align 16 .b128 x = 5;",
+        HEAD ".entry a() { bar.sync 0; ret; } .entry b() { call a; ret; }",
+        HEAD ".entry k() { .reg .b32 %t, %u; mov.u32 %t, %tid.x; sub.u32 %u, 5, %t; shl.b32 %u, %u, 3; st.shared.u32 "
+             "[%u], %t;"
+             " ret; }",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        CUresult error;
+        struct ptx_module *module = ptx_parse(texts[i], strlen(texts[i]), &error, why, sizeof why);
+        assert_non_null(module);
+        struct ptx_text c = {0};
+        for (struct ptx_function *f = module->functions; f; f = f->next)
+            ptx_emit_entry(module, f, &c, why, sizeof why);
+        text_release(&c);
+        ptx_module_release(module);
+    }
+}
+
 /* ---- passes ---- */
 
 static struct ptx_function *only_function(struct ptx_module **module, const char *text)
@@ -440,6 +463,7 @@ int main(void)
         cmocka_unit_test(entry_is_described),
         cmocka_unit_test(globals_hold_addresses),
         cmocka_unit_test(bad_modules_are_refused),
+        cmocka_unit_test(texts_that_broke_the_reader),
         cmocka_unit_test(flow_finds_what_lives_across_barriers),
         cmocka_unit_test(constants_replace_registers),
         cmocka_unit_test(shapes_follow_the_thread_index),
