@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define CHILD_SECONDS 60
+#define CHILD_SECONDS 180
 
 #define REQUIRE(condition)  ((condition) ? (void)0 : child_fail(#condition, __FILE__, __LINE__, __func__))
 #define REQUIRE_EQUAL(a, b) child_equal((uint64_t)(a), (uint64_t)(b), #a " == " #b, __FILE__, __LINE__)
