@@ -333,6 +333,17 @@ static uint32_t take_piece(uint64_t bytes, uint32_t stream, CUresult *result)
     return index;
 }
 
+/* The lowest comes first, so that every iteration opens the same slabs. */
+static void free_slab(uint32_t index)
+{
+    uint32_t *link = &state.free_slab;
+    while (*link != SPACE_NONE && *link < index) {
+        link = &state.slabs[*link].next_free;
+    }
+    state.slabs[index].next_free = *link;
+    *link = index;
+}
+
 static void give_piece(uint32_t index)
 {
     struct place *place = &state.places[index];
@@ -346,8 +357,7 @@ static void give_piece(uint32_t index)
     if (slab->used_units == 0) {
         frames_release(&slab->frame_place);
         slab->is_used = false;
-        slab->next_free = state.free_slab;
-        state.free_slab = place->slab;
+        free_slab(place->slab);
         state.slabs_in_use--;
     }
     place->next = state.free_piece_place;
