@@ -2,12 +2,10 @@
  *
  * A malformed value ends the process with status 2 and one line that names it: never a silent default.
  *
- *   REPRISE_CAP     bytes of device memory for the job: 7GiB, 1.5GiB, 500MiB, 64KiB, 1GB, 4096; unset: no cap
- *   REPRISE_SWAP    1 (default) or 0: may a plan move activations to host memory?
- *   REPRISE_STRICT  0 (default) or 1: unmap what is dropped, so that an unforeseen access faults
- *   REPRISE_VERIFY  always (default) or sample: which rebuilds are compared
- *   REPRISE_TRACE   file for the trace of the run
- *   REPRISE_STATS   file for one JSON object at exit
+ *   REPRISE_CAP     bytes of device memory for the job: 7GiB, 1.5GiB, 500MiB, 64KiB, 1GB, 4096 (trace/size.h); unset:
+ * no cap REPRISE_SWAP    1 (default) or 0: may a plan move activations to host memory? REPRISE_STRICT  0 (default) or
+ * 1: unmap what is dropped, so that an unforeseen access faults REPRISE_VERIFY  always (default) or sample: which
+ * rebuilds are compared REPRISE_TRACE   file for the trace of the run REPRISE_STATS   file for one JSON object at exit
  *   REPRISE_LOG     quiet, error, warning (default), info, debug
  *   REPRISE_MARKER  name of a kernel whose launch begins an iteration, in place of detection
  *   REPRISE_SEED    number that chooses which drops are audited (default 1)
@@ -31,10 +29,6 @@ struct config {
 
 /* Any thread, any time; async-signal-safe once main has started. */
 const struct config *config(void);
-
-/* A size as above: whole or decimal number, then nothing, B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB,
- * TiB (powers of 1024), or K, M, G, T (as KiB...). False: malformed, zero, or over 2^63. */
-bool config_parse_size(const char *text, uint64_t *bytes);
 
 /* Reads `environment` (NULL-terminated NAME=VALUE strings). False: *name is the variable at fault, *why what
  * it should have been. The strings must outlive the result. */

@@ -52,11 +52,6 @@ bool iterate_open(void)
     return state.period != NULL;
 }
 
-bool iterate_is_recording(void)
-{
-    return learn_is_on();
-}
-
 uint64_t iterate_floor_bytes(void)
 {
     return state.floor_bytes;

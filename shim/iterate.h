@@ -16,6 +16,5 @@ void iterate_record(uint32_t stream);
 void iterate_left(uint32_t stream);
 /* The process ends: a complete iteration gets its row. Makes no driver call. */
 void iterate_finish(void);
-bool iterate_is_recording(void);
 /* Smallest cap for which a plan is known, if the planner has said so; 0: it has not. */
 uint64_t iterate_floor_bytes(void);

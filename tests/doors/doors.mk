@@ -2,7 +2,7 @@
 # that decides nothing (also the floor for benchmarks).
 
 DOORS = $(BUILD)/doors
-DOOR_SOURCES := $(addprefix shim/,driver.c driver_stubs.c doors.c doors_entries.c linker.c gate.c say.c config.c \
+DOOR_SOURCES := trace/size.c $(addprefix shim/,driver.c driver_stubs.c doors.c doors_entries.c linker.c gate.c say.c config.c \
     launch.c functions.c arguments.c touch.c outside.c store.c fatbin.c) \
     $(wildcard shim/code*.c) $(wildcard shim/hook_*.c)
 DOOR_OBJECTS = $(call object,$(DOOR_SOURCES) tests/doors/engine_idle.c)

@@ -1,5 +1,6 @@
 /* links: tests/unit/charging.c shim/hook_charge.c shim/hook_handle.c shim/hook_array.c shim/hook_memory.c
  * shim/hook_copy.c shim/hook_graph.c shim/arguments.c shim/touch.c shim/outside.c shim/store.c shim/say.c shim/config.c
+ * trace/size.c
  */
 /* Memory taken past the arena: what is charged, and that every charge is refunded once and not before. */
 #include "tests/unit/charging.h"

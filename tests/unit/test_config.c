@@ -1,5 +1,6 @@
-/* links: shim/config.c shim/say.c */
+/* links: shim/config.c trace/size.c shim/say.c */
 #include "shim/config.h"
+#include "trace/size.h"
 #include "shim/say.h"
 
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static void test_sizes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         uint64_t bytes = 0;
-        assert_true(config_parse_size(good[i].text, &bytes));
+        assert_true(size_parse(good[i].text, &bytes));
         assert_int_equal(bytes, good[i].bytes);
     }
 }
@@ -49,7 +50,7 @@ static void test_malformed_sizes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint64_t bytes = 77;
-        assert_false(config_parse_size(bad[i], &bytes));
+        assert_false(size_parse(bad[i], &bytes));
         assert_int_equal(bytes, 77);
     }
 }

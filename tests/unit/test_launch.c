@@ -1,4 +1,4 @@
-/* links: shim/launch.c shim/functions.c shim/arguments.c shim/store.c shim/say.c shim/config.c */
+/* links: shim/launch.c shim/functions.c shim/arguments.c shim/store.c shim/say.c shim/config.c trace/size.c */
 #include "shim/arguments.h"
 #include "shim/code.h"
 #include "shim/driver.h"

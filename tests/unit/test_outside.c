@@ -1,4 +1,4 @@
-/* links: shim/outside.c shim/store.c shim/say.c shim/config.c */
+/* links: shim/outside.c shim/store.c shim/say.c shim/config.c trace/size.c */
 #include "shim/outside.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* links: shim/say.c shim/config.c */
+/* links: shim/say.c shim/config.c trace/size.c */
 #include "shim/say.h"
 
 #include <errno.h>

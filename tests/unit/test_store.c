@@ -1,4 +1,4 @@
-/* links: shim/store.c shim/say.c shim/config.c */
+/* links: shim/store.c shim/say.c shim/config.c trace/size.c */
 #include "tests/unit/child.h"
 
 #include "shim/store.h"
