@@ -424,15 +424,21 @@ bool proof_verify_now(uint32_t version, CUdeviceptr address, uint64_t bytes, uin
     return false;
 }
 
-bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream)
+/* Enqueues the count of differing words into state.scratch. */
+static bool compare(CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
     struct kernels_compare_bytes arguments = {address, (uint64_t)(uintptr_t)host, bytes, state.scratch,
                                               shape.run_words};
-    enum kernels_index kernel = shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs;
+    return driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream)) == CUDA_SUCCESS &&
+           launch(shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs, shape, &arguments,
+                  stream);
+}
+
+bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream)
+{
     bool is_done =
-        driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream)) == CUDA_SUCCESS &&
-        launch(kernel, shape, &arguments, stream) &&
+        compare(address, host, bytes, stream) &&
         driver.cuMemcpyDtoHAsync_v2(state.count_host, state.scratch, 8, streams_handle(stream)) == CUDA_SUCCESS;
     streams_submitted(stream);
     streams_drain(stream);
@@ -442,12 +448,14 @@ bool proof_equals(CUdeviceptr address, const void *host, uint64_t bytes, uint32_
 void proof_audit(uint32_t version, CUdeviceptr address, const void *host, uint64_t bytes, uint32_t stream)
 {
     struct kernels_shape shape = kernels_shape(bytes, state.processors);
-    uint64_t copy = (uint64_t)(uintptr_t)host;
-    struct kernels_compare_bytes compare = {address, copy, bytes, state.scratch, shape.run_words};
-    struct kernels_repair repair = {address, copy,           bytes, state.scratch, (uint64_t)(uintptr_t)state.repairs,
-                                    version, shape.run_words};
-    driver.cuMemsetD8Async(state.scratch, 0, 8, streams_handle(stream));
-    launch(shape.is_strided ? KERNELS_compare_bytes_strided : KERNELS_compare_bytes_runs, shape, &compare, stream);
+    struct kernels_repair repair = {.data = address,
+                                    .copy = (uint64_t)(uintptr_t)host,
+                                    .bytes = bytes,
+                                    .different = state.scratch,
+                                    .report = (uint64_t)(uintptr_t)state.repairs,
+                                    .index = version,
+                                    .run_words = shape.run_words};
+    compare(address, host, bytes, stream);
     launch(shape.is_strided ? KERNELS_repair_strided : KERNELS_repair_runs, shape, &repair, stream);
 }
 
