@@ -70,9 +70,10 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.cap = s->request->cap;
     settings.small_bytes = s->request->small_bytes;
     settings.effort = s->request->effort;
-    settings.must_finish = !has_plan && !effort_is_spent(s->request->effort); /* late is better than nothing */
+    settings.must_finish = !has_plan && !effort_is_used_up(s->request->effort); /* late is better than nothing */
     /* tidying removes some replays, hence the allowance */
     settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
+    settings.never_replays = s->request->may_not_replay;
     if (!s->request->may_swap)
         settings.swap_weight = -1;
     enum forward_result result = forward_plan(s->graph, &settings, &items, &replay_ns);

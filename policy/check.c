@@ -8,6 +8,9 @@ static void describe_end(const struct simulation *s, char *why, size_t why_bytes
 {
     if (s->fault.result == STEP_ABSENT)
         snprintf(why, why_bytes, "end of the plan: version %u must be present and is not", s->fault.version);
+    else if (s->fault.result == STEP_NOT_ON_HOST)
+        snprintf(why, why_bytes, "end of the plan: version %u must be on the host, where it started, and is not",
+                 s->fault.version);
     else
         snprintf(why, why_bytes, "end of the plan: not every operation was run");
 }

@@ -319,19 +319,68 @@ static void solver_end(struct solver *s)
     flow_end(&s->flow);
 }
 
-static bool solve(struct solver *s, uint64_t cap, struct cut *out)
+static int descending(const void *a, const void *b)
 {
-    uint64_t given = given_bytes(s);
-    s->room = (int64_t)cap - (int64_t)given;
-    s->threshold = out->threshold;
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The part of the room that whole versions can fill: where all but the smallest are multiples of one size, they
+ * fill a multiple of it, and the smallest at most their sum. */
+static bool round_room(struct solver *s)
+{
+    const struct policy_problem *p = s->graph->problem;
+    uint64_t *bytes = malloc(sizeof *bytes * ((size_t)p->version_count + 1)), rest = 0, divisor = 0;
+    uint32_t count = 0;
+    if (!bytes)
+        return false;
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        bool may_be_kept = s->standing[v] == STANDING_WANTED || s->standing[v] == STANDING_DEAD;
+        if (may_be_kept && p->versions[v].bytes && is_born_before(s->graph, v, s->pivot))
+            rest += bytes[count++] = p->versions[v].bytes;
+    }
+    qsort(bytes, count, sizeof *bytes, descending);
+    uint64_t room = (uint64_t)s->room, least = room < rest ? room : rest;
+    for (uint32_t k = 0; k < count && divisor != 1; k++) {
+        divisor = common_divisor(divisor, bytes[k]);
+        rest -= bytes[k];
+        uint64_t filled = room - room % divisor + rest;
+        least = filled < least ? filled : least;
+    }
+    s->room = (int64_t)least;
+    free(bytes);
+    return true;
+}
+
+static bool prepare(struct solver *s, uint64_t cap, double *threshold)
+{
+    s->room = (int64_t)cap - (int64_t)given_bytes(s);
+    s->threshold = threshold;
     build_network(s);
     for (uint32_t o = 0; o < s->pivot; o++)
         s->wanted += s->wanted_bytes[o];
+    return !s->flow.has_failed && (s->room < 0 || round_room(s));
+}
+
+static bool solve(struct solver *s, uint64_t cap, struct cut *out)
+{
+    if (!prepare(s, cap, out->threshold))
+        return false;
     if (s->room < 0) {
         out->bound_ns = UINT64_MAX;
-        return !s->flow.has_failed;
+        return true;
     }
-    if (s->flow.has_failed || !search_price(s, out) || s->flow.has_failed)
+    if (!search_price(s, out) || s->flow.has_failed)
         return false;
     if (s->wanted <= s->room)
         out->price = 0;
@@ -354,6 +403,23 @@ bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct c
     if (!is_done)
         cut_release(out);
     return is_done;
+}
+
+/* Prices around the critical one of another position: any of them gives a valid bound. */
+uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double price)
+{
+    struct solver s = {0};
+    size_t operations = (size_t)graph->problem->operation_count + 1;
+    double *threshold = calloc(operations, sizeof *threshold);
+    uint64_t bound = 0;
+    if (threshold && solver_begin(&s, graph, pivot) && prepare(&s, cap, threshold)) {
+        for (double factor = 0.5; s.room >= 0 && factor < 2.1 && !s.flow.has_failed; factor *= 1.19)
+            solve_at(&s, price * factor);
+        bound = s.room < 0 ? UINT64_MAX : s.flow.has_failed || s.bound < 0 ? 0 : (uint64_t)s.bound;
+    }
+    solver_end(&s);
+    free(threshold);
+    return bound;
 }
 
 void cut_release(struct cut *cut)

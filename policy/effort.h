@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { EFFORT_STEP_NS = 12, EFFORT_WALL_FACTOR = 10 };
+enum { EFFORT_STEP_NS = 12, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
 
 static inline uint64_t now_nanoseconds(void)
 {
@@ -23,10 +23,15 @@ struct effort {
 static inline struct effort effort_of(uint64_t nanoseconds)
 {
     return (struct effort){.allowed = nanoseconds / EFFORT_STEP_NS,
-                           .wall_end = now_nanoseconds() + nanoseconds * EFFORT_WALL_FACTOR};
+                           .wall_end = now_nanoseconds() + nanoseconds * EFFORT_WALL_FACTOR + EFFORT_WALL_LEAST_NS};
+}
+
+static inline bool effort_is_used_up(const struct effort *effort)
+{
+    return effort->steps >= effort->allowed;
 }
 
 static inline bool effort_is_spent(const struct effort *effort)
 {
-    return effort->steps >= effort->allowed || now_nanoseconds() > effort->wall_end;
+    return effort_is_used_up(effort) || now_nanoseconds() > effort->wall_end;
 }

@@ -76,7 +76,8 @@ static uint64_t greatest(const struct graph *g, bool can_swap, int64_t *change, 
         forced[v] = forced_range(g, v, can_swap);
         force(change, forced[v].pin_from, forced[v].pin_to, p->versions[v].bytes);
         force(change, forced[v].need_from, forced[v].need_to, p->versions[v].bytes);
-        start += p->versions[v].producer == POLICY_NONE ? p->versions[v].bytes : 0;
+        bool is_there = p->versions[v].producer == POLICY_NONE && !(can_swap && p->versions[v].may_start_on_host);
+        start += is_there ? p->versions[v].bytes : 0;
     }
     floor = start;
     int64_t held = (int64_t)p->fixed_bytes;

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct candidate {
+    uint32_t first_need, version;
+};
+
 enum { ITEMS_PER_OPERATION = 32, ITEMS_ALWAYS = 20000, EFFORT_STRIDE = 64 };
 
 static bool begin(struct forward *f, const struct graph *g, const struct forward_settings *settings)
@@ -192,13 +196,64 @@ static enum forward_result work_down(struct forward *f, uint32_t floor)
     return FORWARD_DONE;
 }
 
+static int latest_first(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->first_need != y->first_need)
+        return x->first_need > y->first_need ? -1 : 1;
+    return x->version < y->version ? -1 : x->version > y->version;
+}
+
+/* What is needed latest starts on the host. */
+static bool start_on_host(struct forward *f)
+{
+    const struct graph *g = f->graph;
+    const struct policy_problem *p = g->problem;
+    uint32_t count = 0;
+    uint64_t limit = (uint64_t)(f->settings->start_share * (double)f->settings->cap);
+    if (f->settings->swap_weight < 0 || !(p->out_bytes_per_ns > 0) || !(p->in_bytes_per_ns > 0) ||
+        f->residency.bytes <= limit)
+        return true;
+    struct candidate *candidates = malloc(sizeof *candidates * ((size_t)p->version_count + 1));
+    if (!candidates)
+        return !(f->out_of_memory = true);
+    for (uint32_t v = 0; v < p->version_count; v++)
+        if (p->versions[v].may_start_on_host && p->versions[v].bytes) {
+            bool has_reader = g->reader_first[v] < g->reader_first[v + 1];
+            candidates[count++] =
+                (struct candidate){has_reader ? g->readers[g->reader_first[v]] : p->operation_count, v};
+        }
+    qsort(candidates, count, sizeof *candidates, latest_first);
+    for (uint32_t k = 0; k < count && f->residency.bytes > limit; k++)
+        emit(f, PLAN_DROP, candidates[k].version);
+    for (uint32_t k = 0; k < count; k++)
+        pressure_note_replaced(f, candidates[k].version);
+    free(candidates);
+    return !f->out_of_memory;
+}
+
+/* What started on the host ends there. */
+static bool pay_owed(struct forward *f)
+{
+    const struct policy_problem *p = f->graph->problem;
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        if (!residency_is_owed(&f->residency, v) || (f->residency.state[v] & RESIDENCY_ON_HOST))
+            continue;
+        if (p->versions[v].droppable_from > f->residency.position || !emit(f, PLAN_SWAP_OUT, v))
+            return false;
+    }
+    return true;
+}
+
 static enum forward_result restore_kept(struct forward *f)
 {
     const struct policy_problem *p = f->graph->problem;
+    if (!pay_owed(f))
+        return failure(f);
     for (uint32_t v = 0; v < p->version_count; v++)
-        f->locks[v] += p->versions[v].is_kept;
+        f->locks[v] += residency_is_due(&f->residency, v);
     for (uint32_t v = 0; v < p->version_count; v++) {
-        if (!p->versions[v].is_kept || residency_has(&f->residency, v))
+        if (!residency_is_due(&f->residency, v) || residency_has(&f->residency, v))
             continue;
         if (!fetch(f, v))
             return failure(f);
@@ -207,7 +262,7 @@ static enum forward_result restore_kept(struct forward *f)
             return result;
     }
     for (uint32_t v = 0; v < p->version_count; v++)
-        if (p->versions[v].is_kept && !residency_has(&f->residency, v))
+        if (residency_is_due(&f->residency, v) && !residency_has(&f->residency, v))
             return FORWARD_STUCK; /* rebuilding one took another in place */
     return FORWARD_DONE;
 }
@@ -215,6 +270,8 @@ static enum forward_result restore_kept(struct forward *f)
 static enum forward_result walk_iteration(struct forward *f)
 {
     const struct policy_problem *p = f->graph->problem;
+    if (!start_on_host(f))
+        return FORWARD_NO_MEMORY;
     if (f->residency.bytes > f->settings->cap)
         return FORWARD_STUCK;
     for (uint32_t v = 0; v < p->version_count; v++)

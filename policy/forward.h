@@ -20,6 +20,9 @@ struct forward_settings {
     bool counts_dead; /* what is there but dead counts as dropped in the cost of rebuilding others */
     double beta, omega;
     double swap_weight;    /* share of a transfer's time that counts as its cost; < 0: never swap */
+    bool never_replays;    /* swapping alone */
+    double start_share;    /* where swapping: share of the cap that may be taken at the start by what could be on the
+                              host instead; 0 = all of that starts there */
     uint64_t small_bytes;  /* versions up to this size are dropped only when nothing else is left */
     uint64_t give_up_ns;   /* replayed time at which the attempt is worthless */
     struct effort *effort; /* spent here */

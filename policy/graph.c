@@ -34,6 +34,10 @@ static bool slices_are_valid(const struct policy_problem *p, char *why, size_t w
             return complain(why, why_bytes, "version %u: unknown producer %u", v, version->producer);
         if (version->replaces != POLICY_NONE && (version->replaces >= p->version_count || version->replaces == v))
             return complain(why, why_bytes, "version %u replaces unknown version %u", v, version->replaces);
+        if (version->may_start_on_host &&
+            (version->producer != POLICY_NONE || !version->is_swappable || version->droppable_from))
+            return complain(why, why_bytes,
+                            "version %u may not start on the host: it must be given, swappable and free", v, 0);
         if (version->replaces != POLICY_NONE && version->producer == POLICY_NONE)
             return complain(why, why_bytes, "version %u replaces version %u but has no producer", v, version->replaces);
     }
@@ -170,6 +174,19 @@ uint32_t graph_replaced_at(const struct graph *g, uint32_t version)
     return by == POLICY_NONE ? g->problem->operation_count : g->problem->versions[by].producer;
 }
 
+static void fill_host_roots(struct graph *g)
+{
+    const struct policy_problem *p = g->problem;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        g->host_root[v] = p->versions[v].may_start_on_host ? v : POLICY_NONE;
+    for (uint32_t o = 0; o < p->operation_count; o++)
+        for (uint32_t k = 0; k < p->operations[o].write_count; k++) {
+            uint32_t v = p->writes[p->operations[o].first_write + k];
+            if (p->versions[v].replaces != POLICY_NONE)
+                g->host_root[v] = g->host_root[p->versions[v].replaces];
+        }
+}
+
 static void fill_limits(struct graph *g)
 {
     const struct policy_problem *p = g->problem;
@@ -217,18 +234,20 @@ bool graph_build(struct graph *g, const struct policy_problem *p)
     g->reader_first = malloc(sizeof(uint32_t) * (versions + 1));
     g->readers = malloc(sizeof(uint32_t) * needs);
     g->replaced_by = malloc(sizeof(uint32_t) * versions);
+    g->host_root = malloc(sizeof(uint32_t) * versions);
     g->last_need = malloc(sizeof(uint32_t) * versions);
     g->until = calloc(operations, sizeof(uint32_t));
     g->rebuildable_until = calloc(versions, sizeof(uint32_t));
     g->clock = calloc(operations, sizeof(uint64_t));
-    if (!g->need_first || !g->needs || !g->reader_first || !g->readers || !g->replaced_by || !g->last_need ||
-        !g->until || !g->rebuildable_until || !g->clock) {
+    if (!g->need_first || !g->needs || !g->reader_first || !g->readers || !g->replaced_by || !g->host_root ||
+        !g->last_need || !g->until || !g->rebuildable_until || !g->clock) {
         graph_release(g);
         return false;
     }
     memset(g->replaced_by, 0xff, sizeof(uint32_t) * versions);
     fill_needs(g);
     fill_readers(g);
+    fill_host_roots(g);
     fill_limits(g);
     return true;
 }
@@ -240,6 +259,7 @@ void graph_release(struct graph *g)
     free(g->reader_first);
     free(g->readers);
     free(g->replaced_by);
+    free(g->host_root);
     free(g->last_need);
     free(g->until);
     free(g->rebuildable_until);
@@ -247,14 +267,13 @@ void graph_release(struct graph *g)
     *g = (struct graph){0};
 }
 
-uint64_t graph_undropped_peak(const struct graph *g, uint32_t *position)
+bool graph_undropped_bytes(const struct graph *g, uint64_t *bytes)
 {
     const struct policy_problem *p = g->problem;
     uint32_t n = p->operation_count;
-    int64_t *change = calloc((size_t)n + 2, sizeof *change);
+    int64_t *change = calloc((size_t)n + 2, sizeof *change), held = (int64_t)p->fixed_bytes;
     if (!change)
-        return UINT64_MAX;
-    uint64_t held = p->fixed_bytes, peak;
+        return false;
     for (uint32_t v = 0; v < p->version_count; v++) {
         const struct policy_version *version = &p->versions[v];
         uint32_t from = version->producer == POLICY_NONE ? 0 : version->producer, replaced = graph_replaced_at(g, v);
@@ -265,22 +284,34 @@ uint64_t graph_undropped_peak(const struct graph *g, uint32_t *position)
             to = replaced; /* from there on its bytes are counted with the replacing version */
         change[from] += (int64_t)version->bytes;
         change[to] -= (int64_t)version->bytes;
-        if (version->producer == POLICY_NONE)
-            held += version->bytes;
     }
-    peak = held;
-    if (position)
-        *position = 0;
-    int64_t bytes = (int64_t)p->fixed_bytes;
     for (uint32_t o = 0; o < n; o++) {
-        bytes += change[o];
-        uint64_t now = (uint64_t)bytes + p->operations[o].workspace_bytes;
-        if (now > peak) {
-            peak = now;
-            if (position)
-                *position = o;
-        }
+        held += change[o];
+        bytes[o] = (uint64_t)held + p->operations[o].workspace_bytes;
     }
     free(change);
+    return true;
+}
+
+uint64_t graph_undropped_peak(const struct graph *g, uint32_t *position)
+{
+    const struct policy_problem *p = g->problem;
+    uint64_t *bytes = malloc(sizeof *bytes * ((size_t)p->operation_count + 1)), peak = p->fixed_bytes;
+    if (!bytes || !graph_undropped_bytes(g, bytes)) {
+        free(bytes);
+        return UINT64_MAX;
+    }
+    for (uint32_t v = 0; v < p->version_count; v++)
+        peak += p->versions[v].producer == POLICY_NONE ? p->versions[v].bytes : 0;
+    if (position)
+        *position = 0;
+    for (uint32_t o = 0; o < p->operation_count; o++) {
+        if (bytes[o] <= peak)
+            continue;
+        peak = bytes[o];
+        if (position)
+            *position = o;
+    }
+    free(bytes);
     return peak;
 }

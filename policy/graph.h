@@ -19,6 +19,8 @@ struct graph {
     uint32_t *reader_first;      /* version_count + 1 entries into readers */
     uint32_t *readers;           /* operations that need the version, ascending */
     uint32_t *replaced_by;       /* version -> version that takes over its bytes, or POLICY_NONE */
+    uint32_t *host_root;         /* version -> the one that may start on the host and whose bytes it took over in place
+                                    (itself included), or POLICY_NONE */
     uint32_t *last_need;         /* last position at which the program needs the version; operation_count if kept;
                                     the producer's own position (0 if there is none) if it is never needed */
     uint32_t *until;             /* per operation, see above */
@@ -35,6 +37,10 @@ void graph_release(struct graph *graph);
 
 /* Position at which the program overwrites v in place, or operation_count where it never does. */
 uint32_t graph_replaced_at(const struct graph *graph, uint32_t version);
+
+/* What an undropped run holds while each operation runs: operation_count entries, fixed bytes and workspace included.
+ * False when memory ran out. */
+bool graph_undropped_bytes(const struct graph *graph, uint64_t *bytes);
 
 /* The lowest peak of a plan that replays nothing: every version dropped as soon as the program allows it. */
 uint64_t graph_undropped_peak(const struct graph *graph, uint32_t *position);

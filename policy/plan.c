@@ -1,4 +1,5 @@
 #include "policy/plan.h"
+#include "policy/bound.h"
 #include "policy/check.h"
 #include "policy/strategy.h"
 #include <inttypes.h>
@@ -10,9 +11,9 @@ static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000
 
 /* In the order in which they are asked; what seldom wins comes last, when there is effort left. */
 static const struct strategy *const strategies[] = {
-    &strategy_greedy, &strategy_revolve,     &strategy_checkpoints,   &strategy_portfolio,
-    &strategy_log,    &strategy_exact,       &strategy_swap,          &strategy_refine,
-    &strategy_chain,  &strategy_chen_budget, &strategy_chen_segments,
+    &strategy_greedy,    &strategy_swap,        &strategy_revolve,       &strategy_checkpoints,
+    &strategy_portfolio, &strategy_log,         &strategy_exact,         &strategy_refine,
+    &strategy_chain,     &strategy_chen_budget, &strategy_chen_segments,
 };
 
 struct best {
@@ -69,6 +70,7 @@ static struct strategy_request request_for(const struct graph *graph, const stru
     *effort = effort_of(options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS);
     struct strategy_request request = {.cap = cap,
                                        .may_swap = options->may_swap,
+                                       .may_not_replay = options->may_not_replay,
                                        .give_up_ns = UINT64_MAX,
                                        .effort = effort,
                                        .small_bytes = small_bytes_under(graph->problem, cap)};
@@ -85,6 +87,8 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
         request->is_thorough = k >= count;
         if (options->only_strategy && strcmp(options->only_strategy, strategy->name) != 0)
             continue;
+        if (options->may_not_replay && strategy != &strategy_swap && strategy != &strategy_refine)
+            continue;
         if (run_strategy(strategy, graph, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
         if (best->items.items && (request->give_up_ns == 0 || effort_is_spent(request->effort)))
@@ -100,7 +104,10 @@ static bool is_easy(const struct graph *graph, const struct policy_options *opti
     struct effort effort;
     struct strategy_request request = request_for(graph, options, cap, &effort);
     request.any_will_do = true;
-    run_strategy(strategies[0], graph, &request, &best);
+    if (!options->may_not_replay)
+        run_strategy(strategies[0], graph, &request, &best);
+    if (options->may_swap && !best.items.items)
+        run_strategy(&strategy_swap, graph, &request, &best);
     bool is_found = best.items.items;
     items_release(&best.items);
     return is_found;
@@ -127,13 +134,27 @@ static uint64_t find_floor(const struct graph *graph, const struct policy_option
     return high;
 }
 
+static uint64_t start_bytes(const struct policy_problem *p)
+{
+    uint64_t bytes = p->fixed_bytes;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        bytes += p->versions[v].producer == POLICY_NONE ? p->versions[v].bytes : 0;
+    return bytes;
+}
+
 /* The search for the floor takes longer than a plan: only where the caller wants to know. */
 static enum policy_status report_infeasible(const struct graph *graph, const struct policy_options *options,
                                             uint64_t *floor_bytes, char *why, size_t why_bytes)
 {
     if (floor_bytes)
         *floor_bytes = find_floor(graph, options, options->cap_bytes);
-    if (why && why_bytes && floor_bytes)
+    uint64_t start = start_bytes(graph->problem);
+    if (why && why_bytes && !options->may_swap && start > options->cap_bytes)
+        snprintf(why, why_bytes,
+                 "no plan holds a cap of %" PRIu64 " bytes by recomputation alone: %" PRIu64
+                 " bytes are there when the iteration starts, and nothing can rebuild them",
+                 options->cap_bytes, start);
+    else if (why && why_bytes && floor_bytes)
         snprintf(why, why_bytes, "no plan holds a cap of %" PRIu64 " bytes; the smallest that would do is %" PRIu64,
                  options->cap_bytes, *floor_bytes);
     else if (why && why_bytes)
@@ -168,7 +189,8 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
     free(incumbent.hold);
     free(incumbent.weight);
     items_release(&incumbent.items);
-    uint64_t bound = options->may_swap || cut.bound_ns == UINT64_MAX ? 0 : cut.bound_ns;
+    bool has_bound = is_under_pressure && !options->may_swap && result == STRATEGY_FOUND;
+    uint64_t bound = has_bound ? bound_nanoseconds(graph, options->cap_bytes, &cut) : 0;
     cut_release(&cut);
     if (result == STRATEGY_NO_MEMORY) {
         items_release(&best.items);

@@ -5,7 +5,8 @@
  *
  * Swaps: PLAN_SWAP_OUT copies a version to the host and frees its bytes; PLAN_SWAP_IN brings it back
  * (bytes count from here on). A version that was swapped out once stays on the host until it is replaced:
- * a later drop of it costs nothing more.
+ * a later drop of it costs nothing more. Drops of versions that may start on the host, before all other items,
+ * mean that the iteration starts with them there (policy/problem.h).
  */
 #pragma once
 #include "policy/problem.h"
@@ -38,6 +39,7 @@ struct policy_options {
     uint64_t cap_bytes;
     uint64_t deadline_ns; /* planning time allowed, wall clock; 0 = default (300 ms) */
     bool may_swap;
+    bool may_not_replay;       /* swapping alone */
     const char *only_strategy; /* NULL: all, best wins */
 };
 

@@ -23,7 +23,7 @@ static uint32_t program_need(struct forward *f, uint32_t v)
         f->cursor[v]++;
     if (f->cursor[v] < end)
         return g->readers[f->cursor[v]];
-    return g->problem->versions[v].is_kept ? g->problem->operation_count : POLICY_NONE;
+    return residency_is_due(&f->residency, v) ? g->problem->operation_count : POLICY_NONE;
 }
 
 struct need {
@@ -302,10 +302,14 @@ bool pressure_drop(struct forward *f, uint32_t v)
     if (!is_needed || is_on_host(f, v)) {
         f->need_until[v] = is_needed ? need.until : 0;
         f->need_next[v] = is_needed ? need.next : POLICY_NONE;
-        return emit(f, PLAN_DROP, v);
+        bool has_copy = is_on_host(f, v) || !residency_is_owed(&f->residency, v);
+        return emit(f, has_copy ? PLAN_DROP : PLAN_SWAP_OUT, v);
     }
-    bool can_rebuild = collect_ancestors(f, v, need.until, &count);
-    bool is_swap = may_swap(f, v) && (!can_rebuild || swap_cost(f, v) < rebuild_cost(f, v));
+    bool can_rebuild = !f->settings->never_replays && collect_ancestors(f, v, need.until, &count);
+    bool is_owed = residency_is_owed(&f->residency, v); /* the copy has to be made anyway */
+    bool is_swap = may_swap(f, v) && (!can_rebuild || is_owed || swap_cost(f, v) < rebuild_cost(f, v));
+    if (is_owed && !is_swap)
+        return false;
     if (is_swap) {
         f->need_until[v] = need.until;
         f->need_next[v] = need.next;

@@ -26,6 +26,11 @@
  * beyond that ("ghost"), so that others can be rebuilt from it. Versions with is_kept must be present at
  * the end.
  *
+ * Host. A given version with may_start_on_host may be on the host when the iteration starts, where swapping is
+ * possible: a plan says so by dropping it before anything else. Its bytes do not count then until it is swapped in,
+ * and what has become of it by in-place replacement, if that is_kept, must end on the host instead of being present:
+ * so the next iteration finds it where this one did.
+ *
  * Peak. While operation i runs (original or replay), the bytes that count are fixed_bytes + all present
  * versions (inputs included) + its new outputs + its scratch and workspace. This must never exceed the cap.
  */
@@ -52,6 +57,7 @@ struct policy_version {
     uint32_t droppable_from; /* least position at which it may be dropped; POLICY_NONE = never */
     bool is_kept;            /* must be present at the end of the iteration */
     bool is_swappable;       /* may go to the host and come back */
+    bool may_start_on_host;  /* given versions that are swappable and droppable at any time only */
 };
 
 struct policy_problem {

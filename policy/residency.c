@@ -85,12 +85,44 @@ static bool step_operation(struct residency *r, uint32_t operation, bool is_repl
         if (residency_has(r, v))
             continue;
         if (takes_over(r, v))
-            r->state[p->versions[v].replaces] = 0;
+            r->state[p->versions[v].replaces] &= RESIDENCY_STARTED_ON_HOST;
         else
             r->bytes += p->versions[v].bytes;
         r->state[v] |= RESIDENCY_PRESENT;
     }
     return true;
+}
+
+static bool can_swap(const struct policy_problem *p, uint32_t v)
+{
+    return p->versions[v].is_swappable && p->out_bytes_per_ns > 0 && p->in_bytes_per_ns > 0;
+}
+
+static bool is_start_on_host(const struct residency *r, struct plan_item item)
+{
+    const struct policy_problem *p = r->graph->problem;
+    return !r->has_begun && item.verb == PLAN_DROP && item.index < p->version_count &&
+           p->versions[item.index].may_start_on_host && can_swap(p, item.index) && residency_has(r, item.index);
+}
+
+static bool start_on_host(struct residency *r, uint32_t v)
+{
+    r->state[v] = RESIDENCY_ON_HOST | RESIDENCY_STARTED_ON_HOST;
+    r->bytes -= r->graph->problem->versions[v].bytes;
+    r->step_bytes = r->bytes;
+    return true;
+}
+
+bool residency_is_owed(const struct residency *r, uint32_t v)
+{
+    uint32_t root = r->graph->host_root[v];
+    return r->graph->problem->versions[v].is_kept && root != POLICY_NONE &&
+           (r->state[root] & RESIDENCY_STARTED_ON_HOST);
+}
+
+bool residency_is_due(const struct residency *r, uint32_t v)
+{
+    return r->graph->problem->versions[v].is_kept && !residency_is_owed(r, v);
 }
 
 static bool step_out(struct residency *r, uint32_t v, bool is_swap)
@@ -100,10 +132,10 @@ static bool step_out(struct residency *r, uint32_t v, bool is_swap)
         return refuse(r, STEP_ABSENT, v);
     if (p->versions[v].droppable_from == POLICY_NONE || r->position < p->versions[v].droppable_from)
         return refuse(r, STEP_NOT_DROPPABLE, v);
-    if (is_swap && (!p->versions[v].is_swappable || !(p->out_bytes_per_ns > 0) || !(p->in_bytes_per_ns > 0)))
+    if (is_swap && !can_swap(p, v))
         return refuse(r, STEP_NOT_SWAPPABLE, v);
     r->step_bytes = r->bytes;
-    r->state[v] = (uint8_t)((r->state[v] & RESIDENCY_ON_HOST) | (is_swap ? RESIDENCY_ON_HOST : 0));
+    r->state[v] = (uint8_t)((r->state[v] & ~RESIDENCY_PRESENT) | (is_swap ? RESIDENCY_ON_HOST : 0));
     r->bytes -= p->versions[v].bytes;
     return true;
 }
@@ -128,6 +160,9 @@ bool residency_step(struct residency *r, struct plan_item item)
     bool is_operation = item.verb == PLAN_RUN || item.verb == PLAN_REPLAY;
     if (item.verb > PLAN_SWAP_IN || item.index >= (is_operation ? p->operation_count : p->version_count))
         return refuse(r, STEP_BAD_ITEM, POLICY_NONE);
+    if (is_start_on_host(r, item))
+        return start_on_host(r, item.index);
+    r->has_begun = true;
     switch (item.verb) {
     case PLAN_RUN:
         if (item.index != r->position)

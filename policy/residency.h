@@ -8,7 +8,7 @@
 #include "policy/graph.h"
 #include "policy/plan.h"
 
-enum { RESIDENCY_PRESENT = 1, RESIDENCY_ON_HOST = 2 };
+enum { RESIDENCY_PRESENT = 1, RESIDENCY_ON_HOST = 2, RESIDENCY_STARTED_ON_HOST = 4 };
 
 enum step_result {
     STEP_DONE,
@@ -36,6 +36,7 @@ struct residency {
     uint64_t bytes;
     uint64_t cap;        /* UINT64_MAX = none */
     uint64_t step_bytes; /* bytes that counted during the last step */
+    bool has_begun;      /* an item came that is not a version's start on the host */
     struct step_fault fault;
 };
 
@@ -48,6 +49,11 @@ static inline bool residency_has(const struct residency *residency, uint32_t ver
 {
     return residency->state[version] & RESIDENCY_PRESENT;
 }
+
+/* Must v be on the host at the end, since what it came from started there? */
+bool residency_is_owed(const struct residency *residency, uint32_t version);
+/* Must v be present at the end? */
+bool residency_is_due(const struct residency *residency, uint32_t version);
 
 /* Bytes needed beyond those present while operation o runs (is_replay: again). */
 uint64_t residency_growth(const struct residency *residency, uint32_t operation, bool is_replay);

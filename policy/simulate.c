@@ -67,7 +67,7 @@ static bool timing_begin(struct timing *t, const struct graph *g, const struct p
     *t = (struct timing){.problem = g->problem};
     size_t outs = 0;
     for (uint32_t k = 0; k < count; k++)
-        outs += items[k].verb == PLAN_SWAP_OUT;
+        outs += items[k].verb == PLAN_SWAP_OUT || items[k].verb == PLAN_SWAP_IN;
     if (!outs)
         return true;
     t->ready = calloc((size_t)g->problem->version_count + 1, sizeof *t->ready);
@@ -115,18 +115,27 @@ static bool end_is_legal(const struct residency *r, uint32_t item_count, struct 
     if (r->position != p->operation_count)
         return refuse_at(out, item_count, STEP_OUT_OF_ORDER, POLICY_NONE, 0);
     for (uint32_t v = 0; v < p->version_count; v++)
-        if (p->versions[v].is_kept && !residency_has(r, v))
+        if (residency_is_due(r, v) && !residency_has(r, v))
             return refuse_at(out, item_count, STEP_ABSENT, v, 0);
+        else if (residency_is_owed(r, v) && !(r->state[v] & RESIDENCY_ON_HOST))
+            return refuse_at(out, item_count, STEP_NOT_ON_HOST, v, 0);
     return true;
 }
 
 static bool execute(struct residency *r, struct timing *t, const struct plan_item *items, uint32_t count,
                     struct simulation *out, uint64_t *bytes_at)
 {
-    out->peak_bytes = r->bytes;
-    if (r->bytes > r->cap)
-        return refuse_at(out, 0, STEP_OVER_CAP, POLICY_NONE, r->bytes);
-    for (uint32_t k = 0; k < count; k++) {
+    uint32_t first = 0;
+    for (; first < count && !r->has_begun && items[first].verb == PLAN_DROP; first++) {
+        if (!residency_step(r, items[first]))
+            return refuse_at(out, first, r->fault.result, r->fault.version, r->fault.bytes);
+        if (bytes_at)
+            bytes_at[first] = r->step_bytes;
+    }
+    out->peak_bytes = r->has_begun ? r->step_bytes : r->bytes;
+    if (out->peak_bytes > r->cap)
+        return refuse_at(out, first, STEP_OVER_CAP, POLICY_NONE, out->peak_bytes);
+    for (uint32_t k = first; k < count; k++) {
         bool was_on_host = is_on_host(r, items[k]);
         if (!residency_step(r, items[k]))
             return refuse_at(out, k, r->fault.result, r->fault.version, r->fault.bytes);

@@ -99,13 +99,15 @@ static bool walk(struct spans *s, const struct item_list *plan, struct residency
         if (is_skeleton(item.verb))
             s->bytes_during[s->skeleton_count++] = r->step_bytes;
     }
+    for (uint32_t k = 0; k < s->span_count && s->spans[k].start == POLICY_NONE; k++)
+        s->spans[k].starts_on_host = r->state[s->spans[k].version] & RESIDENCY_STARTED_ON_HOST;
     s->need_first[s->skeleton_count] = need_count;
     s->made_first[s->skeleton_count] = made_count;
     return true;
 }
 
 /* Sorts the needs by span into uses; kept versions are used by the end. */
-static bool fill_uses(struct spans *s, const uint32_t *current)
+static bool fill_uses(struct spans *s, const struct residency *r, const uint32_t *current)
 {
     const struct policy_problem *p = s->graph->problem;
     uint32_t *count = calloc((size_t)s->span_count + 1, sizeof *count);
@@ -114,7 +116,7 @@ static bool fill_uses(struct spans *s, const uint32_t *current)
     for (uint32_t k = 0; k < s->need_first[s->skeleton_count]; k++)
         count[s->needs[k]]++;
     for (uint32_t v = 0; v < p->version_count; v++)
-        if (p->versions[v].is_kept)
+        if (residency_is_due(r, v))
             count[current[v]]++;
     uint32_t first = 0;
     for (uint32_t k = 0; k < s->span_count; k++) {
@@ -125,7 +127,7 @@ static bool fill_uses(struct spans *s, const uint32_t *current)
         for (uint32_t k = s->need_first[entry]; k < s->need_first[entry + 1]; k++)
             s->uses[s->spans[s->needs[k]].use_end++] = entry;
     for (uint32_t v = 0; v < p->version_count; v++)
-        if (p->versions[v].is_kept)
+        if (residency_is_due(r, v))
             s->uses[s->spans[current[v]].use_end++] = s->skeleton_count;
     for (uint32_t k = 0; k < s->span_count; k++)
         if (s->spans[k].use_end > s->spans[k].use_first)
@@ -141,7 +143,7 @@ bool spans_collect(struct spans *s, const struct graph *graph, const struct item
     struct residency r = {0};
     uint32_t *current = malloc(sizeof *current * versions * 2);
     bool is_done = current && allocate(s, plan) && residency_begin(&r, graph, UINT64_MAX) &&
-                   walk(s, plan, &r, current, current + versions) && fill_uses(s, current);
+                   walk(s, plan, &r, current, current + versions) && fill_uses(s, &r, current);
     residency_end(&r);
     free(current);
     if (!is_done)

@@ -21,6 +21,7 @@ struct span {
     uint32_t after;              /* a later span that continues this one, or POLICY_NONE; the last one keeps last_use */
     uint32_t previous;           /* previous span of this version, whatever ended it, or POLICY_NONE */
     bool was_replaced;           /* its version was taken over in place */
+    bool starts_on_host; /* the version's first span, which is empty: the iteration starts with it on the host */
 };
 
 struct spans {

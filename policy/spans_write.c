@@ -26,7 +26,8 @@ static void drop(struct writer *w, uint32_t v)
     if (!residency_has(&w->residency, v) || version->droppable_from == POLICY_NONE)
         return;
     if (version->droppable_from <= w->residency.position) {
-        bool needs_copy = w->swap_ins[v] && !(w->residency.state[v] & RESIDENCY_ON_HOST);
+        bool is_owed = residency_is_owed(&w->residency, v);
+        bool needs_copy = (w->swap_ins[v] || is_owed) && !(w->residency.state[v] & RESIDENCY_ON_HOST);
         put(w, needs_copy ? PLAN_SWAP_OUT : PLAN_DROP, v);
     } else if (version->droppable_from <= w->spans->graph->problem->operation_count && w->wake_next[v] == v) {
         w->wake_next[v] = w->wake_head[version->droppable_from];
@@ -109,6 +110,9 @@ static void write_all(struct writer *w)
     for (uint32_t entry = 0; entry < s->skeleton_count; entry++)
         if (!s->is_dead[entry] && s->skeleton[entry].verb == PLAN_SWAP_IN)
             w->swap_ins[s->skeleton[entry].index]++;
+    for (uint32_t k = 0; k < s->span_count && s->spans[k].start == POLICY_NONE; k++)
+        if (s->spans[k].starts_on_host)
+            put(w, PLAN_DROP, s->spans[k].version);
     for (uint32_t k = 0; k < s->span_count && s->spans[k].start == POLICY_NONE; k++) {
         if (s->spans[k].before != POLICY_NONE)
             break;

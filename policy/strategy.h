@@ -17,7 +17,7 @@ struct incumbent {
 
 struct strategy_request {
     uint64_t cap;
-    bool may_swap;
+    bool may_swap, may_not_replay;
     bool is_thorough;    /* false in the first round: try only what is most likely to win */
     bool any_will_do;    /* stop at the first plan under the cap */
     uint32_t pivot;      /* position at which the undropped run holds most */

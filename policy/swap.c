@@ -10,7 +10,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
                                  struct item_list *out)
 {
     static const double weights[] = {0.1, 1, 0, 0.3, 0.03, 10, 1e9};
-    static const double betas[] = {1, 0.5, 0.25};
+    static const double betas[] = {1, 0.5, 0.25}, shares[] = {0.5, 0, 0.8};
     struct attempt_search search;
     attempts_begin(&search, graph, request);
     double *hold = malloc(sizeof *hold * ((size_t)graph->problem->version_count + 1));
@@ -18,10 +18,13 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     size_t rounds = request->is_thorough ? sizeof weights / sizeof weights[0] : QUICK_WEIGHTS;
     for (size_t k = 0; request->may_swap && hold && k < rounds; k++) {
         struct forward_settings settings = {.beta = 1, .omega = 0.5, .swap_weight = weights[k]};
-        if (!request->is_thorough) {
+        for (size_t s = 0; s < sizeof shares / sizeof shares[0]; s++) {
+            settings.start_share = shares[s];
             attempts_try(&search, settings);
-            continue;
         }
+        if (!request->is_thorough)
+            continue;
+        settings.start_share = search.request->incumbent ? search.request->incumbent->settings.start_share : 0;
         for (size_t b = 0; b < sizeof betas / sizeof betas[0]; b++) {
             settings.beta = betas[b];
             settings.hold = NULL;

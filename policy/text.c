@@ -68,6 +68,8 @@ static bool read_version_attributes(struct reader *r, uint32_t index, bool may_r
             version->is_kept = true;
         else if (strcmp(word, "swappable") == 0)
             version->is_swappable = true;
+        else if (!may_replace && strcmp(word, "host") == 0)
+            version->may_start_on_host = true;
         else if (strcmp(word, "droppable=never") == 0)
             version->droppable_from = POLICY_NONE;
         else if ((value = value_of(word, "droppable")) && parse_number(value, POLICY_NONE - 1, &number))

@@ -8,8 +8,8 @@
  *     op NANOSECONDS [ATTRIBUTES] [: READ..]  the next operation; READ are version numbers
  *     out BYTES [ATTRIBUTES]                  a version made by the operation above
  *
- * Versions are numbered from 0 in the order of their lines. Attributes of a version: `kept`, `swappable`,
- * `droppable=POSITION` or `droppable=never`, `replaces=VERSION`. Attributes of an operation:
+ * Versions are numbered from 0 in the order of their lines. Attributes of a version: `kept`, `swappable`, `host` (may
+ * start there), `droppable=POSITION` or `droppable=never`, `replaces=VERSION`. Attributes of an operation:
  * `workspace=BYTES`, `scratch=BYTES`, `until=POSITION`, `until=never`, `name=WORD`. An operation without
  * `until` may be replayed at any time.
  */

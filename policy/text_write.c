@@ -6,6 +6,8 @@
 static void write_version(FILE *f, const struct policy_version *v, const char *word, const uint32_t *number)
 {
     fprintf(f, "%s %" PRIu64 "%s%s", word, v->bytes, v->is_kept ? " kept" : "", v->is_swappable ? " swappable" : "");
+    if (v->may_start_on_host)
+        fputs(" host", f);
     if (v->droppable_from == POLICY_NONE)
         fputs(" droppable=never", f);
     else if (v->droppable_from)

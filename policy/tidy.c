@@ -96,7 +96,8 @@ struct gap {
 static bool find_gap(struct spans *s, uint32_t span, struct gap *gap)
 {
     uint32_t previous = s->spans[span].previous;
-    if (previous == POLICY_NONE || s->spans[span].before != POLICY_NONE || s->spans[previous].was_replaced)
+    if (previous == POLICY_NONE || s->spans[span].before != POLICY_NONE || s->spans[previous].was_replaced ||
+        s->spans[previous].starts_on_host)
         return false;
     const struct span *end = &s->spans[spans_chain_end(s, previous)];
     gap->from = end->last_use != POLICY_NONE ? end->last_use + 1 : end->start != POLICY_NONE ? end->start + 1 : 0;

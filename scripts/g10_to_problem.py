@@ -7,7 +7,7 @@ usage: g10_to_problem.py NAME.kernels.tsv [GB_PER_SECOND] > PROBLEM
 Persistent tensors are there at the start and must be there at the end. A tensor that a kernel both reads and
 writes becomes a new version in place, from which the kernel's other outputs are taken not to depend (running
 statistics); one that is written without being read is made anew. With a bandwidth, every tensor may be swapped,
-at that rate in each direction.
+at that rate in each direction, and what is there at the start may start (and then ends) on the host.
 """
 import sys
 
@@ -32,7 +32,7 @@ def read_tensors(path):
 
 def make_lines(kernels, tensors, swappable):
     """One row per line: [text, is kept]. Versions are numbered in the order of their lines."""
-    flag = " swappable" if swappable else ""
+    flag, host = (" swappable", " host") if swappable else ("", "")
     current, rows, rows_of_tensor, first_is_read = {}, [], {}, {}
     for _, _, _, reads, writes in kernels:
         for tensor in reads + writes:
@@ -49,7 +49,7 @@ def make_lines(kernels, tensors, swappable):
     current_of = []
     for tensor in sorted(first_is_read):
         if tensors[tensor][0] or first_is_read[tensor]:
-            add_version(tensor, f"in {tensors[tensor][1]}{flag}")
+            add_version(tensor, f"in {tensors[tensor][1]}{flag}{host}")
     for name, nanoseconds, workspace, reads, writes in kernels:
         inputs = " ".join(str(current[tensor]) for tensor in dict.fromkeys(reads) if tensor not in writes)
         rows.append([f"op {nanoseconds} workspace={workspace} name={name}" + (f" : {inputs}" if inputs else ""), False])

@@ -1,6 +1,6 @@
 /* Plans one problem under several caps and prints a table: what bench-plan is made of.
  *
- *     bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] RATIO...
+ *     bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] [--no-replay] RATIO...
  *
  * Columns: ratio of the cap to the undropped peak, cap, status, time with the plan / time without, the
  * certified bound on that, peak, planning time (of the processor) in ms, strategy. */
@@ -75,7 +75,7 @@ static bool load(const char *name, struct text_problem *text, char *why, size_t 
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] RATIO...\n");
+    fprintf(stderr, "usage: bench_policy PROBLEM [--deadline MS] [--strategy NAME] [--swap] [--no-replay] RATIO...\n");
     return 2;
 }
 
@@ -105,6 +105,8 @@ int main(int argc, char **argv)
             options.only_strategy = argv[++k];
         else if (strcmp(argv[k], "--swap") == 0)
             options.may_swap = true;
+        else if (strcmp(argv[k], "--no-replay") == 0)
+            options.may_not_replay = true;
         else
             plan_at(&text.builder.problem, peak, strtod(argv[k], NULL), options);
     }

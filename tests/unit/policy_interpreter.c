@@ -114,27 +114,57 @@ static const char *step(struct interpreter *t, struct plan_item item)
     }
 }
 
-static const char *interpret(struct interpreter *t, const struct plan_item *items, uint32_t count)
+/* Drops before all else of what may start on the host. */
+static uint32_t start_on_host(struct interpreter *t, const struct plan_item *items, uint32_t count, bool *is_away)
+{
+    uint32_t k = 0;
+    for (; k < count && items[k].verb == PLAN_DROP && items[k].index < t->p->version_count; k++) {
+        uint32_t v = items[k].index;
+        if (!t->p->versions[v].may_start_on_host || !t->value[v] || !(t->p->in_bytes_per_ns > 0))
+            break;
+        t->host[v] = t->value[v];
+        t->value[v] = 0;
+        is_away[v] = true;
+    }
+    return k;
+}
+
+static bool must_end_on_host(const struct policy_problem *p, const bool *is_away, uint32_t v)
+{
+    while (p->versions[v].replaces != POLICY_NONE)
+        v = p->versions[v].replaces;
+    return is_away[v];
+}
+
+static const char *end(const struct interpreter *t, const bool *is_away)
+{
+    const struct policy_problem *p = t->p;
+    if (t->position != p->operation_count)
+        return "not everything was run";
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        bool is_host = must_end_on_host(p, is_away, v);
+        if (p->versions[v].is_kept && !(is_host ? t->host[v] : t->value[v]))
+            return "a kept version is missing at the end";
+        if ((t->value[v] && t->value[v] != t->truth[v]) || (t->host[v] && t->host[v] != t->truth[v]))
+            return "a version holds another value";
+    }
+    return NULL;
+}
+
+static const char *interpret(struct interpreter *t, const struct plan_item *items, uint32_t count, bool *is_away)
 {
     const struct policy_problem *p = t->p;
     for (uint32_t v = 0; v < p->version_count; v++)
         if (p->versions[v].producer == POLICY_NONE)
             t->value[v] = t->truth[v] = mix(v, 12345);
+    uint32_t first = start_on_host(t, items, count, is_away);
     t->peak = resident(t);
-    for (uint32_t k = 0; k < count; k++) {
+    for (uint32_t k = first; k < count; k++) {
         const char *wrong = step(t, items[k]);
         if (wrong)
             return wrong;
     }
-    if (t->position != p->operation_count)
-        return "not everything was run";
-    for (uint32_t v = 0; v < p->version_count; v++) {
-        if (p->versions[v].is_kept && !t->value[v])
-            return "a kept version is missing at the end";
-        if (t->value[v] && t->value[v] != t->truth[v])
-            return "a version holds another value";
-    }
-    return NULL;
+    return end(t, is_away);
 }
 
 const char *interpret_plan(const struct policy_problem *p, const struct plan_item *items, uint32_t count,
@@ -143,12 +173,17 @@ const char *interpret_plan(const struct policy_problem *p, const struct plan_ite
     size_t versions = (size_t)p->version_count + 1;
     struct interpreter t = {.p = p};
     t.value = calloc(versions * 3, sizeof *t.value);
-    if (!t.value)
+    bool *is_away = calloc(versions, sizeof *is_away);
+    if (!t.value || !is_away) {
+        free(t.value);
+        free(is_away);
         return "out of memory";
+    }
     t.host = t.value + versions;
     t.truth = t.host + versions;
-    const char *wrong = interpret(&t, items, count);
+    const char *wrong = interpret(&t, items, count, is_away);
     *peak = t.peak;
     free(t.value);
+    free(is_away);
     return wrong;
 }

@@ -1,9 +1,4 @@
-/* links: tests/unit/policy_exhaustive.c policy/attempts.c policy/builder.c policy/chain.c */
-/* links: policy/chain_table.c policy/chain_write.c policy/check.c policy/checkpoints.c policy/chen.c */
-/* links: policy/cut.c policy/exact.c policy/floor.c policy/flow.c policy/forward.c policy/generate.c */
-/* links: policy/graph.c policy/greedy.c policy/items.c policy/plan.c policy/portfolio.c policy/prefetch.c */
-/* links: policy/pressure.c policy/prices.c policy/refine.c policy/residency.c policy/revolve.c */
-/* links: policy/segments.c policy/simulate.c policy/spans.c policy/spans_write.c policy/swap.c policy/tidy.c */
+/* links: tests/unit/policy_exhaustive.c policy/%.c */
 #include "policy/cut.h"
 #include "policy/generate.h"
 #include "policy/graph.h"

@@ -1,9 +1,4 @@
-/* links: policy/attempts.c policy/builder.c policy/chain.c policy/chain_table.c policy/chain_write.c */
-/* links: policy/check.c policy/checkpoints.c policy/chen.c policy/cut.c policy/exact.c policy/floor.c */
-/* links: policy/flow.c policy/forward.c policy/generate.c policy/graph.c policy/greedy.c policy/items.c */
-/* links: policy/plan.c policy/portfolio.c policy/prefetch.c policy/pressure.c policy/prices.c policy/refine.c */
-/* links: policy/residency.c policy/revolve.c policy/segments.c policy/simulate.c policy/spans.c */
-/* links: policy/spans_write.c policy/swap.c policy/tidy.c */
+/* links: policy/%.c */
 #include "policy/generate.h"
 #include "policy/plan.h"
 #include <setjmp.h>
