@@ -1,152 +1,292 @@
-/* Exhaustive search for problems that are small enough: Dijkstra's shortest path over (position, set of versions
- * present). Optimal among all plans without swapping. */
+/* Exact search for small problems: A* over (position, set of versions present). Optimal among all plans without
+ * swapping where it ends by itself.
+ *
+ * Two things keep it small. Versions are dropped only when the next operation would not fit otherwise, and then no
+ * more than it takes: to have more is never worse. And the estimate counts every operation that must certainly run
+ * again: the producers of what is absent and will be needed, and of their inputs as far as these are absent. */
 #include "policy/residency.h"
+#include "policy/states.h"
 #include "policy/strategy.h"
 #include <stdlib.h>
 
-enum { MOST_VERSIONS = 16, MOST_STATES = 1 << 19, STEPS_PER_MOVE = 2 };
+enum { MOST_VERSIONS = 64, MOST_OPERATIONS = 400, MOST_DROPS = 3000, STEPS_PER_STATE = 30, STEPS_PER_DROP = 3 };
 
-struct entry {
-    uint64_t cost;
-    uint32_t state;
-};
+#define IMPOSSIBLE UINT64_MAX
 
 struct explorer {
     const struct graph *graph;
     const struct strategy_request *request;
-    uint64_t *cost;       /* per state; UINT64_MAX = not reached */
-    uint32_t *from;       /* per state: the state before */
-    struct plan_item *by; /* and the step from there */
-    struct entry *heap;
-    uint32_t heap_count, heap_capacity;
-    bool out_of_memory;
+    struct states states;
+    uint64_t *useful;        /* per position: versions that something may still be made from, or that are needed */
+    uint64_t *wanted;        /* per position: versions made before that the program needs from there on */
+    uint64_t *droppable;     /* per position: versions that may be dropped there */
+    uint64_t *reads, *makes; /* per operation */
+    uint64_t step_limit;
+    uint32_t drops_tried;
+    bool is_incomplete; /* some choice was left out: the result may be improved on */
 };
 
-static void push(struct explorer *x, struct entry entry)
+/* One operation about to run in one state. */
+struct move {
+    uint32_t from, operation;
+    bool is_replay;
+    uint64_t present, candidates; /* versions; candidates may be dropped for it */
+    uint64_t lack;                /* bytes that must be dropped */
+};
+
+static uint64_t bit(uint32_t v)
 {
-    if (x->heap_count == x->heap_capacity) {
-        uint32_t capacity = x->heap_capacity ? 2 * x->heap_capacity : 4096;
-        struct entry *heap = realloc(x->heap, sizeof *heap * capacity);
-        if (!heap) {
-            x->out_of_memory = true;
-            return;
+    return (uint64_t)1 << v;
+}
+
+static uint32_t lowest(uint64_t set)
+{
+    return (uint32_t)__builtin_ctzll(set);
+}
+
+static uint64_t bytes_of(const struct policy_problem *p, uint64_t set)
+{
+    uint64_t bytes = p->fixed_bytes;
+    for (; set; set &= set - 1)
+        bytes += p->versions[lowest(set)].bytes;
+    return bytes;
+}
+
+static void fill_operations(struct explorer *x)
+{
+    const struct graph *g = x->graph;
+    const struct policy_problem *p = g->problem;
+    for (uint32_t o = 0; o < p->operation_count; o++) {
+        for (uint32_t k = 0; k < p->operations[o].read_count; k++)
+            x->reads[o] |= bit(p->reads[p->operations[o].first_read + k]);
+        for (uint32_t k = 0; k < p->operations[o].write_count; k++)
+            x->makes[o] |= bit(p->writes[p->operations[o].first_write + k]);
+    }
+}
+
+/* What replaying o takes to make `made` of its outputs. */
+static uint64_t inputs_for(const struct explorer *x, uint32_t o, uint64_t made)
+{
+    uint64_t inputs = x->reads[o];
+    for (made &= x->makes[o]; made; made &= made - 1) {
+        uint32_t old = x->graph->problem->versions[lowest(made)].replaces;
+        inputs |= old == POLICY_NONE ? 0 : bit(old);
+    }
+    return inputs;
+}
+
+static void fill_positions(struct explorer *x)
+{
+    const struct graph *g = x->graph;
+    const struct policy_problem *p = g->problem;
+    for (uint32_t at = 0; at <= p->operation_count; at++) {
+        for (uint32_t v = 0; v < p->version_count; v++) {
+            uint32_t producer = p->versions[v].producer;
+            bool is_needed =
+                p->versions[v].is_kept || (g->reader_first[v + 1] > g->reader_first[v] && g->last_need[v] >= at);
+            x->droppable[at] |= p->versions[v].droppable_from <= at && p->versions[v].bytes ? bit(v) : 0;
+            x->wanted[at] |= is_needed && (producer == POLICY_NONE || producer < at) ? bit(v) : 0;
         }
-        x->heap = heap;
-        x->heap_capacity = capacity;
-    }
-    uint32_t k = x->heap_count++;
-    for (; k && x->heap[(k - 1) / 2].cost > entry.cost; k = (k - 1) / 2)
-        x->heap[k] = x->heap[(k - 1) / 2];
-    x->heap[k] = entry;
-}
-
-static struct entry pop(struct explorer *x)
-{
-    struct entry least = x->heap[0], last = x->heap[--x->heap_count];
-    uint32_t k = 0;
-    for (uint32_t child; (child = 2 * k + 1) < x->heap_count; k = child) {
-        if (child + 1 < x->heap_count && x->heap[child + 1].cost < x->heap[child].cost)
-            child++;
-        if (x->heap[child].cost >= last.cost)
-            break;
-        x->heap[k] = x->heap[child];
-    }
-    x->heap[k] = last;
-    return least;
-}
-
-static uint32_t state_of(const struct residency *r)
-{
-    uint32_t count = r->graph->problem->version_count, state = r->position << count;
-    for (uint32_t v = 0; v < count; v++)
-        state |= residency_has(r, v) ? 1u << v : 0;
-    return state;
-}
-
-static void enter(struct residency *r, uint32_t state)
-{
-    const struct policy_problem *p = r->graph->problem;
-    r->position = state >> p->version_count;
-    r->bytes = p->fixed_bytes;
-    for (uint32_t v = 0; v < p->version_count; v++) {
-        r->state[v] = state >> v & 1 ? RESIDENCY_PRESENT : 0;
-        r->bytes += state >> v & 1 ? p->versions[v].bytes : 0;
+        x->useful[at] = x->wanted[at];
+        for (uint32_t o = at; o-- > 0;)
+            if (g->until[o] >= at && (x->makes[o] & x->useful[at]))
+                x->useful[at] |= inputs_for(x, o, x->useful[at]);
     }
 }
 
-static void try_step(struct explorer *x, struct residency *r, uint32_t from, struct plan_item item, uint64_t cost)
+/* Time that must be spent again from here on, or IMPOSSIBLE. */
+static uint64_t estimate(const struct explorer *x, uint32_t position, uint64_t present)
 {
-    x->request->effort->steps += STEPS_PER_MOVE;
-    if (!residency_step(r, item))
-        return;
-    uint32_t to = state_of(r);
-    if (cost < x->cost[to]) {
-        x->cost[to] = cost;
-        x->from[to] = from;
-        x->by[to] = item;
-        push(x, (struct entry){cost, to});
+    const struct graph *g = x->graph;
+    const struct policy_problem *p = g->problem;
+    uint64_t missing = x->wanted[position] & ~present, seen = missing, time = 0, made = 0;
+    while (missing) {
+        uint32_t v = lowest(missing), o = p->versions[v].producer;
+        missing &= missing - 1;
+        if (o == POLICY_NONE || g->until[o] < position)
+            return IMPOSSIBLE;
+        time += made & bit(v) ? 0 : p->operations[o].nanoseconds;
+        made |= x->makes[o];
+        uint64_t more = inputs_for(x, o, bit(v)) & ~present & ~seen;
+        seen |= more;
+        missing |= more;
     }
-    enter(r, from);
+    return time;
 }
 
-static void expand(struct explorer *x, struct residency *r, struct entry entry)
+/* The state after the move with `dropped` gone before it. */
+static void reach(struct explorer *x, const struct move *m, uint64_t dropped)
 {
     const struct policy_problem *p = x->graph->problem;
-    enter(r, entry.state);
-    uint32_t position = r->position;
-    for (uint32_t v = 0; v < p->version_count; v++)
-        if (residency_has(r, v))
-            try_step(x, r, entry.state, (struct plan_item){PLAN_DROP, v}, entry.cost);
-    if (position < p->operation_count)
-        try_step(x, r, entry.state, (struct plan_item){PLAN_RUN, position}, entry.cost);
-    for (uint32_t o = 0; o < position; o++)
-        if (x->graph->until[o] >= position)
-            try_step(x, r, entry.state, (struct plan_item){PLAN_REPLAY, o}, entry.cost + p->operations[o].nanoseconds);
+    const struct state *from = &x->states.all[m->from];
+    uint32_t o = m->operation, position = from->position + !m->is_replay;
+    uint64_t present = m->present & ~dropped, fresh = x->makes[o] & ~present;
+    uint64_t cost = from->cost + (m->is_replay ? p->operations[o].nanoseconds : 0);
+    for (uint64_t made = fresh; made; made &= made - 1) {
+        uint32_t old = p->versions[lowest(made)].replaces;
+        present &= old == POLICY_NONE ? ~(uint64_t)0 : ~bit(old);
+    }
+    present |= fresh;
+    uint64_t useless = present & ~x->useful[position] & x->droppable[position];
+    present &= ~useless;
+    uint64_t rest = estimate(x, position, present);
+    x->request->effort->steps += STEPS_PER_DROP;
+    if (rest == IMPOSSIBLE || cost + rest >= x->request->give_up_ns)
+        return;
+    states_offer(&x->states, &(struct state){.present = present,
+                                             .dropped_before = dropped,
+                                             .dropped_after = useless,
+                                             .cost = cost,
+                                             .estimate = cost + rest,
+                                             .from = m->from,
+                                             .operation = o,
+                                             .position = position,
+                                             .is_replay = m->is_replay});
 }
 
-static bool is_end(const struct policy_problem *p, uint32_t state)
+/* Every set of candidates that frees enough, and from which nothing could be left out. Candidates are taken in
+ * ascending order of their numbers; chosen[depth] is what was taken. */
+static void choose_drops(struct explorer *x, const struct move *m)
 {
-    if (state >> p->version_count != p->operation_count)
-        return false;
-    for (uint32_t v = 0; v < p->version_count; v++)
-        if (p->versions[v].is_kept && !(state >> v & 1))
-            return false;
-    return true;
-}
-
-static bool write_path(const struct explorer *x, uint32_t start, uint32_t end, struct item_list *out)
-{
-    for (uint32_t state = end; state != start; state = x->from[state])
-        if (!items_append(out, (enum plan_verb)x->by[state].verb, x->by[state].index)) {
-            items_release(out);
-            return false;
+    const struct policy_problem *p = x->graph->problem;
+    uint32_t candidates[MOST_VERSIONS], chosen[MOST_VERSIONS], count = 0, depth = 0, next = 0;
+    uint64_t dropped = 0, freed = 0;
+    for (uint64_t set = m->candidates; set; set &= set - 1)
+        candidates[count++] = lowest(set);
+    for (;;) {
+        if (freed >= m->lack) {
+            bool is_least = true;
+            for (uint32_t k = 0; k < depth; k++)
+                is_least &= freed - p->versions[candidates[chosen[k]]].bytes < m->lack;
+            if (is_least)
+                reach(x, m, dropped);
+            next = count;
+            if (++x->drops_tried > MOST_DROPS) {
+                x->is_incomplete = true;
+                return;
+            }
         }
-    for (uint32_t k = 0; k < out->count / 2; k++) {
-        struct plan_item item = out->items[k];
-        out->items[k] = out->items[out->count - 1 - k];
-        out->items[out->count - 1 - k] = item;
+        if (next < count) {
+            chosen[depth++] = next;
+            dropped |= bit(candidates[next]);
+            freed += p->versions[candidates[next++]].bytes;
+            continue;
+        }
+        if (!depth)
+            return;
+        next = chosen[--depth];
+        dropped &= ~bit(candidates[next]);
+        freed -= p->versions[candidates[next++]].bytes;
     }
+}
+
+static void try_operation(struct explorer *x, uint32_t from, uint32_t o, bool is_replay)
+{
+    const struct policy_problem *p = x->graph->problem;
+    const struct policy_operation *op = &p->operations[o];
+    uint32_t position = x->states.all[from].position;
+    uint64_t present = x->states.all[from].present, fresh = x->makes[o] & ~present;
+    uint64_t inputs = inputs_for(x, o, fresh);
+    if (inputs & ~present)
+        return;
+    uint64_t growth = op->workspace_bytes + (is_replay ? op->scratch_bytes : 0), fixed = inputs;
+    for (uint64_t made = x->makes[o]; made; made &= made - 1) {
+        const struct policy_version *version = &p->versions[lowest(made)];
+        bool takes_over = version->replaces != POLICY_NONE;
+        growth += takes_over && (fresh & bit(lowest(made))) ? 0 : version->bytes;
+        fixed |= takes_over ? bit(lowest(made)) : 0;
+    }
+    uint64_t bytes = bytes_of(p, present) + growth, cap = x->request->cap;
+    struct move move = {from, o, is_replay, present, present & x->droppable[position] & ~fixed, 0};
+    x->drops_tried = 0;
+    if (bytes <= cap) {
+        reach(x, &move, 0);
+        return;
+    }
+    move.lack = bytes - cap;
+    choose_drops(x, &move);
+}
+
+static void expand(struct explorer *x, uint32_t index)
+{
+    const struct graph *g = x->graph;
+    uint32_t position = x->states.all[index].position;
+    uint64_t absent_useful = x->useful[position] & ~x->states.all[index].present;
+    x->request->effort->steps += STEPS_PER_STATE;
+    if (position < g->problem->operation_count)
+        try_operation(x, index, position, false);
+    for (uint32_t o = 0; o < position; o++)
+        if (g->until[o] >= position && (x->makes[o] & absent_useful))
+            try_operation(x, index, o, true);
+}
+
+static bool append_drops(struct item_list *out, uint64_t dropped)
+{
+    bool is_done = true;
+    for (; dropped && is_done; dropped &= dropped - 1)
+        is_done = items_append(out, PLAN_DROP, lowest(dropped));
+    return is_done;
+}
+
+static bool write_path(const struct explorer *x, uint32_t end, struct item_list *out)
+{
+    uint32_t count = 0, *path = malloc(sizeof *path * x->states.count);
+    bool is_done = path != NULL;
+    for (uint32_t at = end; is_done && at; at = x->states.all[at].from)
+        path[count++] = at;
+    is_done = is_done && append_drops(out, x->states.all[0].dropped_after);
+    while (is_done && count) {
+        const struct state *s = &x->states.all[path[--count]];
+        is_done = append_drops(out, s->dropped_before) &&
+                  items_append(out, s->is_replay ? PLAN_REPLAY : PLAN_RUN, s->operation) &&
+                  append_drops(out, s->dropped_after);
+    }
+    free(path);
+    if (!is_done)
+        items_release(out);
+    return is_done;
+}
+
+static bool begin(struct explorer *x)
+{
+    const struct policy_problem *p = x->graph->problem;
+    size_t positions = (size_t)p->operation_count + 1;
+    x->useful = calloc(positions * 5, sizeof *x->useful);
+    if (!x->useful || !states_begin(&x->states))
+        return false;
+    x->wanted = x->useful + positions;
+    x->droppable = x->wanted + positions;
+    x->reads = x->droppable + positions;
+    x->makes = x->reads + positions;
+    fill_operations(x);
+    fill_positions(x);
+    uint64_t spent = x->request->effort->steps, allowed = x->request->effort->allowed;
+    x->step_limit = spent < allowed ? spent + (allowed - spent) / 2 : spent;
     return true;
 }
 
-static enum strategy_result search(struct explorer *x, struct residency *r, struct item_list *out)
+static enum strategy_result search(struct explorer *x, struct item_list *out)
 {
-    uint32_t start = state_of(r);
-    if (r->bytes > r->cap)
+    const struct policy_problem *p = x->graph->problem;
+    uint64_t present = 0;
+    for (uint32_t v = 0; v < p->version_count; v++)
+        present |= p->versions[v].producer == POLICY_NONE ? bit(v) : 0;
+    if (bytes_of(p, present) > x->request->cap)
         return STRATEGY_NOTHING;
-    x->cost[start] = 0;
-    push(x, (struct entry){0, start});
-    while (x->heap_count && !x->out_of_memory) {
-        struct entry entry = pop(x);
-        if (entry.cost > x->cost[entry.state])
-            continue;
-        if (entry.cost >= x->request->give_up_ns)
+    uint64_t useless = present & ~x->useful[0] & x->droppable[0];
+    states_offer(&x->states, &(struct state){.present = present & ~useless, .dropped_after = useless});
+    for (uint32_t index; (index = states_next(&x->states)) != POLICY_NONE && !x->states.has_failed;) {
+        const struct state *s = &x->states.all[index];
+        if (s->position == p->operation_count && s->estimate == s->cost && !(x->wanted[s->position] & ~s->present)) {
+            x->request->incumbent->is_optimal = !x->is_incomplete;
+            return write_path(x, index, out) ? STRATEGY_FOUND : STRATEGY_NO_MEMORY;
+        }
+        if (x->request->effort->steps > x->step_limit || x->states.is_full)
             return STRATEGY_NOTHING;
-        if (is_end(x->graph->problem, entry.state))
-            return write_path(x, start, entry.state, out) ? STRATEGY_FOUND : STRATEGY_NO_MEMORY;
-        expand(x, r, entry);
+        expand(x, index);
     }
-    return x->out_of_memory ? STRATEGY_NO_MEMORY : STRATEGY_NOTHING;
+    x->request->incumbent->is_optimal = !x->is_incomplete && !x->states.has_failed && !x->states.is_full;
+    return x->states.has_failed ? STRATEGY_NO_MEMORY : STRATEGY_NOTHING;
 }
 
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
@@ -154,24 +294,12 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
 {
     const struct policy_problem *p = graph->problem;
     struct explorer x = {.graph = graph, .request = request};
-    struct residency r = {0};
-    size_t states = p->version_count <= MOST_VERSIONS ? ((size_t)p->operation_count + 1) << p->version_count : SIZE_MAX;
-    if (request->is_thorough || states > MOST_STATES)
+    if (request->is_thorough || !request->incumbent || p->version_count > MOST_VERSIONS ||
+        p->operation_count > MOST_OPERATIONS)
         return STRATEGY_NOTHING;
-    x.cost = malloc(states * sizeof *x.cost);
-    x.from = malloc(states * sizeof *x.from);
-    x.by = malloc(states * sizeof *x.by);
-    enum strategy_result result = STRATEGY_NO_MEMORY;
-    if (x.cost && x.from && x.by && residency_begin(&r, graph, request->cap)) {
-        for (size_t k = 0; k < states; k++)
-            x.cost[k] = UINT64_MAX;
-        result = search(&x, &r, out);
-    }
-    residency_end(&r);
-    free(x.cost);
-    free(x.from);
-    free(x.by);
-    free(x.heap);
+    enum strategy_result result = begin(&x) ? search(&x, out) : STRATEGY_NO_MEMORY;
+    states_end(&x.states);
+    free(x.useful);
     return result;
 }
 

@@ -91,6 +91,8 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
             continue;
         if (run_strategy(strategy, graph, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
+        if (best->items.items && request->incumbent && request->incumbent->is_optimal && !request->may_swap)
+            break;
         if (best->items.items && (request->give_up_ns == 0 || effort_is_spent(request->effort)))
             break;
     }

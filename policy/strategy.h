@@ -13,6 +13,7 @@ struct incumbent {
     double *hold, *weight;            /* version_count entries each */
     struct item_list items;           /* the plan they made */
     bool has_plan;
+    bool is_optimal; /* nothing adds less time without swapping, than the best plan known */
 };
 
 struct strategy_request {
