@@ -3,9 +3,11 @@
  *     reprise-policy plan FILE --cap SIZE [--swap] [--strategy NAME] [--deadline MS] [--items]
  *     reprise-policy curve FILE [--swap] [--deadline MS]
  *     reprise-policy floor FILE
+ *     reprise-policy generate KIND:SIZE[:SEED]      writes a problem (policy/generate.h)
  *
  * FILE may be - for standard input. SIZE is bytes, with KiB, MiB or GiB if wanted. Exit status: 0, 1 where no plan
  * holds the cap, 2 for bad input. */
+#include "policy/generate.h"
 #include "policy/graph.h"
 #include "policy/plan.h"
 #include "policy/text.h"
@@ -66,7 +68,8 @@ static bool read_arguments(int argc, char **argv, struct request *r)
 {
     *r = (struct request){.verb = argc > 1 ? argv[1] : "", .path = argc > 2 ? argv[2] : NULL};
     if (strcmp(r->verb, "plan") != 0 && strcmp(r->verb, "curve") != 0 && strcmp(r->verb, "floor") != 0)
-        return refuse("usage: reprise-policy plan|curve|floor FILE [--cap SIZE] [--swap] [--strategy NAME] "
+        return refuse("usage: reprise-policy generate KIND:SIZE[:SEED] | plan|curve|floor FILE [--cap SIZE] [--swap] "
+                      "[--strategy NAME] "
                       "[--deadline MS] [--items]",
                       NULL) == 0;
     if (!r->path)
@@ -178,11 +181,26 @@ static int answer(const struct text_problem *text, const struct request *r)
     return 0;
 }
 
+static int generate(const char *name)
+{
+    struct problem_builder b = {0};
+    char why[256] = "";
+    if (!generate_named(&b, name, why, sizeof why)) {
+        builder_release(&b);
+        return refuse(why, NULL);
+    }
+    bool is_written = text_write(stdout, &b.problem, NULL) && fflush(stdout) == 0;
+    builder_release(&b);
+    return is_written ? 0 : refuse("standard output", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
     struct request r;
     struct text_problem text;
     char why[256] = "";
+    if (argc == 3 && strcmp(argv[1], "generate") == 0)
+        return generate(argv[2]);
     if (!read_arguments(argc, argv, &r))
         return 2;
     FILE *input = strcmp(r.path, "-") == 0 ? stdin : fopen(r.path, "r");
