@@ -35,7 +35,7 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIBRARY_OBJECTS = $(call object,$(SHIM_SOURCES) $(TRACE_SOURCES) $(POLICY_SOURCES)) \
                   $(if $(wildcard shim/kernels.cu),$(BUILD)/obj/gen/kernels_ptx.o)
 
-.PHONY: check-frameworks help all library trace demo check check-gpu lint format bench install clean unit doors setup print-cuda-home
+.PHONY: check-frameworks bench-plan help all library trace demo check check-gpu lint format bench install clean unit doors setup print-cuda-home
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -164,6 +164,13 @@ lint: $(BUILD)/gen/hooks_by_name.def ## format, arrows between folders, sizes, s
 format: ## clang-format all C files
 	@clang-format -i $$(find shim trace policy tests -name '*.[ch]' -not -path 'tests/unit/samples/*' \
 	    -not -name fatbin_samples.h)
+
+$(BUILD)/bench/bench_policy: $(call object,tests/bench/bench_policy.c $(POLICY_SOURCES))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $^ -lm -o $@
+
+bench-plan: $(BUILD)/bench/bench_policy $(BUILD)/reprise-policy ## plan quality and planning time, asked and seen side by side (minutes)
+	@BUILD=$(BUILD) scripts/bench_plan $(if $(QUICK),--quick)
 
 bench: ## overheads against the do-nothing twin, plan quality
 	@$(MAKE) --no-print-directory -s all doors

@@ -1,23 +1,10 @@
 #include "policy/generate.h"
+#include "policy/random.h"
 #include <stdlib.h>
-
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static uint32_t draw_below(uint64_t *state, uint32_t limit)
-{
-    return limit ? (uint32_t)(draw(state) % limit) : 0;
-}
 
 static bool draw_chance(uint64_t *state, uint32_t per_mille)
 {
-    return draw_below(state, 1000) < per_mille;
+    return random_below(state, 1000) < per_mille;
 }
 
 struct step_shape {
@@ -62,8 +49,8 @@ static void generate_steps(struct problem_builder *b, uint32_t count, const stru
     }
     for (uint32_t k = 0; k < count; k++)
         steps[k] = fixed ? *fixed
-                         : (struct step_shape){1 + draw_below(&seed, 20), 1 + draw_below(&seed, 20),
-                                               1 + draw_below(&seed, 40)};
+                         : (struct step_shape){1 + random_below(&seed, 20), 1 + random_below(&seed, 20),
+                                               1 + random_below(&seed, 40)};
     write_chain(b, steps, count);
     free(steps);
 }
@@ -309,27 +296,27 @@ static void dress_version(struct problem_builder *b, const struct generate_rando
     version->is_kept = draw_chance(seed, s->per_mille_kept);
     version->is_swappable = draw_chance(seed, s->per_mille_swappable);
     if (draw_chance(seed, s->per_mille_pinned))
-        version->droppable_from = draw_below(seed, 3) ? draw_below(seed, s->operations + 1) : POLICY_NONE;
+        version->droppable_from = random_below(seed, 3) ? random_below(seed, s->operations + 1) : POLICY_NONE;
 }
 
 static void add_random_operation(struct problem_builder *b, const struct generate_random *s, struct live_list *live,
                                  uint64_t *seed)
 {
-    uint32_t o = builder_operation(b, draw_below(seed, s->max_ns + 1));
-    uint32_t reads = draw_below(seed, s->max_reads + 1), writes = 1 + draw_below(seed, s->max_writes);
+    uint32_t o = builder_operation(b, random_below(seed, s->max_ns + 1));
+    uint32_t reads = random_below(seed, s->max_reads + 1), writes = 1 + random_below(seed, s->max_writes);
     for (uint32_t k = 0; k < reads && live->count; k++) {
-        bool is_recent = draw_below(seed, 2) && live->count > 4;
-        uint32_t slot = is_recent ? live->count - 1 - draw_below(seed, 4) : draw_below(seed, live->count);
+        bool is_recent = random_below(seed, 2) && live->count > 4;
+        uint32_t slot = is_recent ? live->count - 1 - random_below(seed, 4) : random_below(seed, live->count);
         builder_read(b, live->versions[slot]);
     }
     struct policy_operation *op = &b->problem.operations[o];
     if (draw_chance(seed, s->per_mille_fixed))
-        op->replayable_until = draw_below(seed, 3) ? draw_below(seed, s->operations + 1) : 0;
-    op->workspace_bytes = draw_below(seed, 4) ? 0 : draw_below(seed, s->max_bytes);
-    op->scratch_bytes = draw_below(seed, 4) ? 0 : draw_below(seed, s->max_bytes);
+        op->replayable_until = random_below(seed, 3) ? random_below(seed, s->operations + 1) : 0;
+    op->workspace_bytes = random_below(seed, 4) ? 0 : random_below(seed, s->max_bytes);
+    op->scratch_bytes = random_below(seed, 4) ? 0 : random_below(seed, s->max_bytes);
     for (uint32_t k = 0; k < writes; k++) {
         uint32_t version;
-        uint32_t slot = draw_below(seed, live->count);
+        uint32_t slot = random_below(seed, live->count);
         if (live->count && draw_chance(seed, s->per_mille_in_place) && k == 0 &&
             b->problem.versions[live->versions[slot]].producer != o) {
             uint32_t old = live->versions[slot];
@@ -337,7 +324,7 @@ static void add_random_operation(struct problem_builder *b, const struct generat
             b->problem.versions[old].is_kept = false;
             forget(live, slot);
         } else {
-            version = builder_write(b, draw_below(seed, s->max_bytes + 1));
+            version = builder_write(b, random_below(seed, s->max_bytes + 1));
         }
         dress_version(b, s, version, seed);
         live->versions[live->count++] = version;
@@ -353,9 +340,9 @@ void generate_random(struct problem_builder *b, const struct generate_random *s)
         return;
     }
     b->problem.out_bytes_per_ns = b->problem.in_bytes_per_ns = s->per_mille_swappable ? 0.5 : 0;
-    b->problem.fixed_bytes = draw_below(&seed, s->max_bytes + 1);
+    b->problem.fixed_bytes = random_below(&seed, s->max_bytes + 1);
     for (uint32_t k = 0; k < s->inputs; k++) {
-        uint32_t v = builder_input(b, draw_below(&seed, s->max_bytes + 1));
+        uint32_t v = builder_input(b, random_below(&seed, s->max_bytes + 1));
         dress_version(b, s, v, &seed);
         live.versions[live.count++] = v;
     }

@@ -35,3 +35,13 @@ struct generate_random {
     uint64_t seed;
 };
 void generate_random(struct problem_builder *b, const struct generate_random *shape);
+
+/* A random network and its training: `layers` forward operations that read one to three earlier results, some with two
+ * results or in place, then the backward operations in reverse order, each of which reads what its layer read and made
+ * and the gradients of the layer's results. */
+void generate_training(struct problem_builder *b, uint32_t layers, uint64_t seed);
+
+/* All of them by one word, KIND:SIZE[:SEED], for command lines. */
+bool generate_is_name(const char *name);
+/* False, with one line in `why`, where the word is malformed or memory ran out. */
+bool generate_named(struct problem_builder *b, const char *name, char *why, size_t why_bytes);

@@ -3,15 +3,17 @@
  *     reprise-policy plan FILE --cap SIZE [--swap] [--strategy NAME] [--deadline MS] [--items]
  *     reprise-policy curve FILE [--swap] [--deadline MS]
  *     reprise-policy floor FILE
+ *     reprise-policy generate KIND:SIZE[:SEED]      writes a problem (policy/generate.h)
  *
  * FILE may be - for standard input. SIZE is bytes, with KiB, MiB or GiB if wanted. Exit status: 0, 1 where no plan
  * holds the cap, 2 for bad input. */
+#include "policy/curve.h"
+#include "policy/generate.h"
 #include "policy/graph.h"
 #include "policy/plan.h"
 #include "policy/text.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +68,8 @@ static bool read_arguments(int argc, char **argv, struct request *r)
 {
     *r = (struct request){.verb = argc > 1 ? argv[1] : "", .path = argc > 2 ? argv[2] : NULL};
     if (strcmp(r->verb, "plan") != 0 && strcmp(r->verb, "curve") != 0 && strcmp(r->verb, "floor") != 0)
-        return refuse("usage: reprise-policy plan|curve|floor FILE [--cap SIZE] [--swap] [--strategy NAME] "
+        return refuse("usage: reprise-policy generate KIND:SIZE[:SEED] | plan|curve|floor FILE [--cap SIZE] [--swap] "
+                      "[--strategy NAME] "
                       "[--deadline MS] [--items]",
                       NULL) == 0;
     if (!r->path)
@@ -133,31 +136,21 @@ static int plan_once(const struct text_problem *text, const struct request *r)
     return 0;
 }
 
-/* From the floor upwards: a plan for less memory is one for more as well, so the time never rises. */
-static int write_curve(const struct text_problem *text, const struct request *r, uint64_t peak)
+static int write_curve(const struct text_problem *text, const struct request *r)
 {
-    const struct policy_problem *problem = &text->builder.problem;
-    struct policy_options options = r->options;
-    uint64_t floor = policy_floor_bytes(problem);
-    double best = HUGE_VAL;
-    printf("cap_bytes\tof_peak\ttime\tbound\tstrategy\n");
-    for (int k = 0; k < CURVE_POINTS; k++) {
-        struct plan plan;
-        double share = (double)k / (CURVE_POINTS - 1);
-        options.cap_bytes = floor + (uint64_t)((double)(peak - floor) * share * share);
-        enum policy_status status = policy_make_plan(problem, &options, &plan, NULL, NULL, 0);
-        if (status == POLICY_BAD_PROBLEM || status == POLICY_NO_MEMORY)
-            return refuse(status == POLICY_NO_MEMORY ? "out of memory" : "unknown strategy", NULL);
-        if (status == POLICY_INFEASIBLE && best == HUGE_VAL)
-            continue;
-        double time = status == POLICY_OK ? ratio_of(plan.added_nanoseconds, &plan) : best;
-        bool is_better = time < best;
-        best = is_better ? time : best;
-        printf("%" PRIu64 "\t%.4f\t%.4f\t%.4f\t%s\n", options.cap_bytes, (double)options.cap_bytes / (double)peak, best,
-               status == POLICY_OK ? ratio_of(plan.bound_nanoseconds, &plan) : 1.0,
-               is_better ? plan.strategy : "as above");
-        if (status == POLICY_OK)
-            plan_release(&plan);
+    struct curve_request request = {
+        .points = CURVE_POINTS, .nanoseconds = r->options.deadline_ns * CURVE_POINTS, .may_swap = r->options.may_swap};
+    struct curve curve;
+    char why[256] = "";
+    enum curve_result result = curve_make(&text->builder.problem, &request, &curve, why, sizeof why);
+    if (result != CURVE_DONE)
+        return refuse(result == CURVE_NO_MEMORY ? "out of memory" : why, NULL);
+    printf("cap_bytes\tof_peak\ttime\tbound\twith_swaps\tstrategy\n");
+    for (uint32_t k = 0; k < curve.point_count; k++) {
+        const struct curve_point *point = &curve.points[k];
+        printf("%" PRIu64 "\t%.4f\t%.4f\t%.4f\t%.4f\t%s\n", point->cap_bytes,
+               (double)point->cap_bytes / (double)curve.bare_peak_bytes, point->alone, point->bound, point->swapping,
+               point->strategy ? point->strategy : "-");
     }
     return 0;
 }
@@ -172,10 +165,23 @@ static int answer(const struct text_problem *text, const struct request *r)
     if (strcmp(r->verb, "plan") == 0)
         return plan_once(text, r);
     if (strcmp(r->verb, "curve") == 0)
-        return write_curve(text, r, peak);
+        return write_curve(text, r);
     printf("floor %" PRIu64 " bytes, peak without dropping %" PRIu64 " bytes\n",
            policy_floor_bytes(&text->builder.problem), peak);
     return 0;
+}
+
+static int generate(const char *name)
+{
+    struct problem_builder b = {0};
+    char why[256] = "";
+    if (!generate_named(&b, name, why, sizeof why)) {
+        builder_release(&b);
+        return refuse(why, NULL);
+    }
+    bool is_written = text_write(stdout, &b.problem, NULL) && fflush(stdout) == 0;
+    builder_release(&b);
+    return is_written ? 0 : refuse("standard output", strerror(errno));
 }
 
 int main(int argc, char **argv)
@@ -183,6 +189,8 @@ int main(int argc, char **argv)
     struct request r;
     struct text_problem text;
     char why[256] = "";
+    if (argc == 3 && strcmp(argv[1], "generate") == 0)
+        return generate(argv[2]);
     if (!read_arguments(argc, argv, &r))
         return 2;
     FILE *input = strcmp(r.path, "-") == 0 ? stdin : fopen(r.path, "r");
@@ -191,8 +199,10 @@ int main(int argc, char **argv)
     bool is_read = text_read(input, &text, why, sizeof why);
     if (input != stdin)
         fclose(input);
-    if (!is_read)
-        return refuse(r.path, why);
+    if (!is_read) {
+        fprintf(stderr, "reprise-policy: %s:%s\n", r.path, why);
+        return 2;
+    }
     int status = answer(&text, &r);
     text_release(&text);
     if (fflush(stdout) != 0)

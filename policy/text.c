@@ -17,7 +17,7 @@ struct reader {
 static bool complain(struct reader *r, const char *what, const char *word)
 {
     if (r->why && r->why_bytes)
-        snprintf(r->why, r->why_bytes, "line %lu: %s%s%.60s", r->line, what, word ? ": " : "", word ? word : "");
+        snprintf(r->why, r->why_bytes, "%lu: %s%s%.60s", r->line, what, word ? ": " : "", word ? word : "");
     return false;
 }
 

@@ -23,7 +23,7 @@ struct text_problem {
     uint32_t name_count;
 };
 
-/* False, with one line in `why` that begins with the line number, where the input is malformed; nothing is
+/* False, with one line in `why`, "LINE: reason", where the input is malformed; nothing is
  * left allocated then. The result is a valid problem. */
 bool text_read(FILE *input, struct text_problem *out, char *why, size_t why_bytes);
 void text_release(struct text_problem *problem);

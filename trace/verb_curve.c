@@ -1,89 +1,53 @@
-#include "policy/plan.h"
+#include "trace/verb_curve.h"
 #include "trace/report.h"
 #include "trace/verb.h"
+#include "trace/verb_input.h"
+#include <errno.h>
 #include <math.h>
+#include <string.h>
 
-#define POINTS            24
-#define POINT_NANOSECONDS 100000000ull /* planning time for each plan: the whole curve in seconds */
+enum { POINTS = 20 };
 
-struct way {
-    double ratio, bound; /* of the bare time; ratio 0: no plan */
-    const char *strategy;
-};
+static const uint64_t PLANNING_NS = 3000000000; /* for the whole curve */
 
-enum { ALONE, SWAPPING, WAYS }; /* recomputation alone; both */
+static const double HIGHEST = 2.5; /* what takes longer is a loss by any measure: the table still has it */
 
-struct point {
-    uint64_t cap;
-    struct way ways[WAYS];
-};
-
-struct curve {
-    struct point points[POINTS];
-    uint32_t count;
-    bool has_swaps; /* the second way was tried */
-    uint64_t floor, bare_peak, bare_ns;
-};
-
-static void plan_way(const struct policy_problem *problem, uint64_t cap, bool may_swap, struct way *way)
+double verb_curve_step(double span, int most)
 {
-    struct policy_options options = {.cap_bytes = cap, .deadline_ns = POINT_NANOSECONDS, .may_swap = may_swap};
-    struct plan plan;
-    char why[256];
-    *way = (struct way){0};
-    if (policy_make_plan(problem, &options, &plan, NULL, why, sizeof why) != POLICY_OK)
-        return;
-    double run = plan.run_nanoseconds ? (double)plan.run_nanoseconds : 1;
-    way->ratio = 1 + (double)plan.added_nanoseconds / run;
-    way->bound = 1 + (double)plan.bound_nanoseconds / run;
-    way->strategy = plan.strategy;
-    plan_release(&plan);
+    double step = pow(10, floor(log10(span / most)));
+    static const double rounds[] = {1, 2, 2.5, 5, 10};
+    for (size_t k = 0; k < sizeof rounds / sizeof *rounds; k++)
+        if (span / (step * rounds[k]) <= most + 1e-9)
+            return step * rounds[k];
+    return step * 10;
 }
 
-/* A plan for less memory is one for more memory too, and one that does not swap is one that might have. */
-static void keep_better(const struct point *before, struct point *point)
+const char *verb_curve_unit(uint64_t bytes, double *unit)
 {
-    struct way *alone = &point->ways[ALONE], *swapping = &point->ways[SWAPPING];
-    for (int way = 0; before && way < WAYS; way++)
-        if (before->ways[way].ratio > 0 &&
-            (point->ways[way].ratio <= 0 || before->ways[way].ratio < point->ways[way].ratio))
-            point->ways[way] = before->ways[way];
-    if (alone->ratio > 0 && (swapping->ratio <= 0 || alone->ratio < swapping->ratio))
-        *swapping = *alone;
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int k = 0;
+    for (*unit = 1; k < 4 && (double)bytes / *unit >= 2048; k++)
+        *unit *= 1024;
+    return names[k];
 }
 
-/* Caps from the floor to the bare peak, closer together where memory is scarce. */
-static bool make_curve(const struct policy_problem *problem, struct curve *out, const char *path)
+double verb_curve_top(const struct curve *curve)
 {
-    struct policy_options options = {.cap_bytes = UINT64_MAX / 2};
-    struct plan bare;
-    char why[256] = "";
-    *out = (struct curve){.floor = policy_floor_bytes(problem), .has_swaps = problem->out_bytes_per_ns > 0};
-    if (policy_make_plan(problem, &options, &bare, NULL, why, sizeof why) != POLICY_OK) {
-        verb_refuse("%s: %s", path, why);
-        return false;
-    }
-    out->bare_peak = bare.peak_bytes;
-    out->bare_ns = bare.run_nanoseconds;
-    plan_release(&bare);
-    double span = log((double)out->bare_peak / (double)(out->floor ? out->floor : 1));
-    for (uint32_t i = 0; i < POINTS; i++) {
-        struct point *point = &out->points[out->count];
-        double cap = (double)out->floor * exp(span * i / (POINTS - 1));
-        point->cap = i + 1 == POINTS ? out->bare_peak : (uint64_t)ceil(cap);
-        plan_way(problem, point->cap, false, &point->ways[ALONE]);
-        if (out->has_swaps)
-            plan_way(problem, point->cap, true, &point->ways[SWAPPING]);
-        keep_better(out->count ? point - 1 : NULL, point);
-        out->count += point->ways[ALONE].ratio > 0 || point->ways[SWAPPING].ratio > 0;
-    }
-    return true;
+    double top = 1.02, ours = 1;
+    for (uint32_t k = 0; k < curve->point_count; k++)
+        ours = fmax(ours, fmax(curve->points[k].alone, curve->points[k].swapping));
+    top = fmax(top, fmin(ours, HIGHEST));
+    for (uint32_t k = 0; k < curve->mark_count; k++)
+        if (curve->marks[k].ratio < 1 + 2.5 * (top - 1))
+            top = fmax(top, curve->marks[k].ratio);
+    double step = verb_curve_step(top - 1, 5);
+    return 1 + step * ceil((top - 1) / step - 1e-9);
 }
 
-static void write_way(const struct way *way)
+static void write_ratio(double ratio)
 {
-    if (way->ratio > 0)
-        printf(" %8.4fx", way->ratio);
+    if (ratio > 0)
+        printf(" %8.4fx", ratio);
     else
         printf(" %9s", "-");
 }
@@ -91,117 +55,80 @@ static void write_way(const struct way *way)
 static void write_table(const struct curve *curve)
 {
     char size[16];
-    printf("Memory against time, from one recorded iteration of %.3f ms\n", (double)curve->bare_ns / 1e6);
-    printf("Peak without a plan %s", report_size(curve->bare_peak, size));
-    printf(", floor %s\n\n", report_size(curve->floor, size));
-    printf("%12s %8s %9s %9s  %-12s", "cap", "of peak", "time", "bound", "strategy");
-    printf("%s\n", curve->has_swaps ? " with swaps" : "");
-    for (uint32_t i = 0; i < curve->count; i++) {
-        const struct point *point = &curve->points[i];
-        const struct way *alone = &point->ways[ALONE];
-        printf("%12s %7.1f%%", report_size(point->cap, size),
-               100 * (double)point->cap / (double)(curve->bare_peak ? curve->bare_peak : 1));
-        write_way(alone);
-        write_way(&(struct way){.ratio = alone->bound > 1 ? alone->bound : 0});
-        printf("  %-12s", alone->strategy ? alone->strategy : "-");
-        if (curve->has_swaps)
-            write_way(&point->ways[SWAPPING]);
+    printf("%12s %8s %9s %9s  %-12s%s\n", "cap", "of peak", "time", "bound", "made by",
+           curve->has_swapping ? " with swaps" : "");
+    for (uint32_t k = 0; k < curve->point_count; k++) {
+        const struct curve_point *point = &curve->points[k];
+        printf("%12s %7.1f%%", report_size(point->cap_bytes, size),
+               100 * (double)point->cap_bytes / (double)(curve->bare_peak_bytes ? curve->bare_peak_bytes : 1));
+        write_ratio(point->alone);
+        write_ratio(point->bound);
+        printf("  %-12s", point->strategy ? point->strategy : "-");
+        if (curve->has_swapping)
+            write_ratio(point->swapping);
         putchar('\n');
     }
 }
 
-enum { WIDTH = 640, HEIGHT = 400, LEFT = 70, TOP = 20, RIGHT = 20, BOTTOM = 50 };
-
-static double x_of(const struct curve *curve, uint64_t cap)
-{
-    return LEFT + (WIDTH - LEFT - RIGHT) * (double)cap / (double)(curve->bare_peak ? curve->bare_peak : 1);
-}
-
-static double y_of(double ratio, double highest)
-{
-    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (ratio - 1) / (highest - 1);
-}
-
-static void write_axes(FILE *out, const struct curve *curve, double highest)
+static void write_marks(const struct curve *curve)
 {
     char size[16];
-    fprintf(out, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#444\"/>\n", LEFT, TOP, HEIGHT - BOTTOM,
-            WIDTH - RIGHT);
-    for (int tick = 0; tick <= 4; tick++) {
-        double ratio = 1 + (highest - 1) * tick / 4;
-        uint64_t cap = curve->bare_peak / 4 * (uint64_t)tick;
-        fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2fx</text>\n", LEFT - 6, y_of(ratio, highest) + 4,
-                ratio);
-        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x_of(curve, cap),
-                HEIGHT - BOTTOM + 18, report_size(cap, size));
+    if (curve->mark_count)
+        printf("\nPlans of the literature\n");
+    for (uint32_t k = 0; k < curve->mark_count; k++) {
+        const struct curve_mark *mark = &curve->marks[k];
+        printf("%12s %7.1f%% %8.4fx %9s  %s (%c)\n", report_size(mark->peak_bytes, size),
+               100 * (double)mark->peak_bytes / (double)(curve->bare_peak_bytes ? curve->bare_peak_bytes : 1),
+               mark->ratio, "", mark->name, mark->letter);
     }
-    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">memory cap</text>\n", (LEFT + WIDTH - RIGHT) / 2,
-            HEIGHT - 10);
-    fprintf(out, "<text x=\"16\" y=\"%d\" transform=\"rotate(-90 16 %d)\" text-anchor=\"middle\">time</text>\n",
-            (TOP + HEIGHT - BOTTOM) / 2, (TOP + HEIGHT - BOTTOM) / 2);
 }
 
-static void write_line(FILE *out, const struct curve *curve, uint32_t way, double highest)
+static void write_text(const struct curve *curve, const struct verb_input *input)
 {
-    static const char *const colours[WAYS] = {"#06c", "#c60"}, *const labels[WAYS] = {"recomputation alone",
-                                                                                      "with swaps"};
-    fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colours[way]);
-    for (uint32_t i = 0; i < curve->count; i++) {
-        const struct point *point = &curve->points[i];
-        if (point->ways[way].ratio > 0)
-            fprintf(out, "%.1f,%.1f ", x_of(curve, point->cap), y_of(point->ways[way].ratio, highest));
-    }
-    fprintf(out, "\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"%s\">%s</text>\n", WIDTH - RIGHT - 4,
-            TOP + 14 + 16 * (int)way, colours[way], labels[way]);
+    char size[16];
+    printf("%s, %.3f ms\n", input->heading, (double)curve->run_nanoseconds / 1e6);
+    printf("Peak without dropping %s", report_size(curve->bare_peak_bytes, size));
+    printf(", floor %s\n\n", report_size(curve->floor_bytes, size));
+    verb_curve_plot(stdout, curve);
+    putchar('\n');
+    write_table(curve);
+    write_marks(curve);
 }
 
-/* True if the file was written whole. */
-static bool write_svg(const char *path, const struct curve *curve)
+static int write_svg(const char *path, const struct curve *curve, const struct verb_input *input)
 {
-    double highest = 1.05;
     FILE *out = fopen(path, "w");
     if (!out)
-        return false;
-    for (uint32_t i = 0; i < curve->count; i++)
-        for (uint32_t way = 0; way < WAYS; way++)
-            highest = fmax(highest, curve->points[i].ways[way].ratio);
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-            "font-size=\"12\">\n",
-            WIDTH, HEIGHT);
-    fprintf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, HEIGHT);
-    write_axes(out, curve, highest);
-    write_line(out, curve, ALONE, highest);
-    if (curve->has_swaps)
-        write_line(out, curve, SWAPPING, highest);
-    fprintf(out, "</svg>\n");
+        return verb_refuse("curve: %s could not be written: %s", path, strerror(errno));
+    verb_curve_svg(out, curve, input->heading);
     bool has_failed = ferror(out) != 0;
-    return fclose(out) == 0 && !has_failed;
+    return fclose(out) == 0 && !has_failed ? 0 : verb_refuse("curve: %s could not be written", path);
+}
+
+static int show(const struct verb_input *input, const char *path, const char *svg)
+{
+    struct curve_request request = {.points = POINTS, .nanoseconds = PLANNING_NS, .may_swap = true, .has_marks = true};
+    struct curve curve;
+    char why[256] = "";
+    enum curve_result result = curve_make(input->problem, &request, &curve, why, sizeof why);
+    if (result != CURVE_DONE)
+        return verb_refuse("%s: %s", path, result == CURVE_NO_MEMORY ? "there is no memory for it" : why);
+    if (curve.bare_peak_bytes == 0 || curve.run_nanoseconds == 0)
+        return verb_refuse("%s: nothing in it takes memory and time", path);
+    write_text(&curve, input);
+    if (fflush(stdout) != 0)
+        return verb_refuse("curve: it could not be written");
+    return svg ? write_svg(svg, &curve, input) : 0;
 }
 
 int verb_curve(int argc, char **argv)
 {
     const char *path, *svg = NULL;
     const struct verb_option options[] = {{"--svg", &svg}, {NULL, NULL}};
-    struct trace trace;
-    struct policy_problem problem;
-    struct curve curve;
-    if (!verb_arguments("curve", argc, argv, &path, options))
+    struct verb_input input;
+    if (!verb_arguments("curve", argc, argv, &path, options) || !verb_input_open(path, &input))
         return 2;
-    const struct trace_recorded *recorded = verb_open(path, &trace);
-    if (!recorded)
-        return 2;
-    if (!verb_problem(&trace, recorded, &problem)) {
-        trace_release(&trace);
-        return verb_refuse("%s: there is no memory for it", path);
-    }
-    int status = make_curve(&problem, &curve, path) ? 0 : 2;
-    if (status == 0) {
-        write_table(&curve);
-        if (svg && !write_svg(svg, &curve))
-            status = verb_refuse("curve: %s could not be written", svg);
-    }
-    verb_problem_release(&problem);
-    trace_release(&trace);
+    int status = show(&input, path, svg);
+    verb_input_close(&input);
     return status;
 }

@@ -1,112 +1,266 @@
+#include "policy/curve.h"
+#include "policy/explain.h"
+#include "policy/graph.h"
 #include "policy/plan.h"
 #include "trace/report.h"
 #include "trace/size.h"
 #include "trace/verb.h"
+#include "trace/verb_input.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-struct tally {
-    uint64_t replays, drops, outs, ins, replayed_ns, out_bytes, in_bytes;
+enum { ROWS_SHOWN = 12, NAME_WIDTH = 36, COARSE_POINTS = 12 };
+
+static const uint64_t COARSE_NS = 500000000; /* planning time for the question whether it is worth it */
+static const double WORTH_RATIO = 2;         /* from here on half of the time goes into rebuilding */
+static const double NOTABLE = 1.005;         /* swapping is called cheaper from this factor on */
+
+struct planned {
+    const struct verb_input *input;
+    struct graph graph;
+    struct plan plan;
+    uint64_t cap, bare_peak;
+    double ratio, bound; /* bound 0: none */
+    struct explain_group *groups;
+    uint32_t *order; /* of the groups that save something, the most bytes for their time first */
+    uint32_t row_count;
 };
 
-static struct tally count_items(const struct policy_problem *problem, const struct plan *plan)
+static uint64_t bytes_per_second_key(const struct explain_group *group)
 {
-    struct tally tally = {0};
-    for (uint32_t i = 0; i < plan->item_count; i++) {
-        uint32_t index = plan->items[i].index;
-        switch (plan->items[i].verb) {
-        case PLAN_REPLAY:
-            tally.replays++;
-            tally.replayed_ns += problem->operations[index].nanoseconds;
-            break;
-        case PLAN_DROP:
-            tally.drops++;
-            break;
-        case PLAN_SWAP_OUT:
-            tally.outs++;
-            tally.out_bytes += problem->versions[index].bytes;
-            break;
-        case PLAN_SWAP_IN:
-            tally.ins++;
-            tally.in_bytes += problem->versions[index].bytes;
-            break;
-        default:
-            break;
-        }
-    }
-    return tally;
+    double per_ns = (double)group->saved_bytes / ((double)group->replay_ns + 1);
+    return per_ns > 9e12 ? (uint64_t)9e18 : (uint64_t)(per_ns * 1e6);
 }
 
-static void write_plan(const struct policy_problem *problem, const struct plan *plan, uint64_t cap, uint64_t bare_peak)
+static const struct explain_group *compared; /* qsort has no context */
+
+static int by_worth(const void *left, const void *right)
 {
-    struct tally tally = count_items(problem, plan);
+    const struct explain_group *a = &compared[*(const uint32_t *)left], *b = &compared[*(const uint32_t *)right];
+    uint64_t x = bytes_per_second_key(a), y = bytes_per_second_key(b);
+    if (x != y)
+        return x < y ? 1 : -1;
+    return a->saved_bytes != b->saved_bytes ? (a->saved_bytes < b->saved_bytes ? 1 : -1) : (a > b) - (a < b);
+}
+
+static bool explain(struct planned *p)
+{
+    uint32_t count = p->input->group_count;
+    p->groups = calloc((size_t)count + 1, sizeof *p->groups);
+    p->order = calloc((size_t)count + 1, sizeof *p->order);
+    if (!p->groups || !p->order || !explain_plan(&p->graph, &p->plan, p->input->group_of, count, p->groups))
+        return false;
+    for (uint32_t g = 0; g <= count; g++)
+        if (p->groups[g].dropped_count || p->groups[g].saved_bytes)
+            p->order[p->row_count++] = g;
+    compared = p->groups;
+    qsort(p->order, p->row_count, sizeof *p->order, by_worth);
+    return true;
+}
+
+static void write_head(const struct planned *p)
+{
     char size[16];
-    double run = plan->run_nanoseconds ? (double)plan->run_nanoseconds : 1;
-    printf("Cap         %s\n", report_size(cap, size));
+    const struct plan *plan = &p->plan;
+    printf("%s\n\n", p->input->heading);
+    printf("Cap         %s\n", report_size(p->cap, size));
     printf("Peak        %s", report_size(plan->peak_bytes, size));
-    printf(" (without a plan %s)\n", report_size(bare_peak, size));
-    printf("Strategy    %s\n", plan->strategy);
+    printf(" (without dropping %s;", report_size(p->bare_peak, size));
+    printf(" floor %s)\n", report_size(policy_floor_bytes(p->input->problem), size));
+    if (p->input->demand_peak_bytes > p->bare_peak) {
+        printf("For nothing %s", report_size(p->input->demand_peak_bytes - p->bare_peak, size));
+        printf(" of the %s that the program holds at most: never read again\n",
+               report_size(p->input->demand_peak_bytes, size));
+    }
     printf("Time        %.3f ms + %.3f ms = %.4f x\n", (double)plan->run_nanoseconds / 1e6,
-           (double)plan->added_nanoseconds / 1e6, 1 + (double)plan->added_nanoseconds / run);
-    if (plan->bound_nanoseconds)
-        printf("Bound       no plan is below %.4f x\n", 1 + (double)plan->bound_nanoseconds / run);
-    printf("Replays     %llu of %u operations, %.3f ms\n", (unsigned long long)tally.replays, problem->operation_count,
-           (double)tally.replayed_ns / 1e6);
-    printf("Drops       %llu\n", (unsigned long long)tally.drops);
-    printf("Swaps       %llu out, %s;", (unsigned long long)tally.outs, report_size(tally.out_bytes, size));
-    printf(" %llu in, %s\n", (unsigned long long)tally.ins, report_size(tally.in_bytes, size));
+           (double)plan->added_nanoseconds / 1e6, p->ratio);
+    if (p->bound > 0)
+        printf("Bound       no plan without swapping is below %.4f x: this one is within %.1f %%\n", p->bound,
+               100 * (p->ratio / p->bound - 1));
+    printf("Made by     %s\n", plan->strategy);
 }
 
-static int plan_under(const struct policy_problem *problem, uint64_t cap, const char *path)
+static void write_counts(const struct planned *p)
 {
-    struct plan bare, plan;
-    char why[256] = "", size[16];
-    uint64_t floor = 0;
-    struct policy_options options = {.cap_bytes = UINT64_MAX / 2};
-    if (policy_make_plan(problem, &options, &bare, NULL, why, sizeof why) != POLICY_OK)
-        return verb_refuse("%s: %s", path, why);
-    uint64_t bare_peak = bare.peak_bytes;
-    plan_release(&bare);
-    options = (struct policy_options){.cap_bytes = cap};
-    enum policy_status status = policy_make_plan(problem, &options, &plan, &floor, why, sizeof why);
-    if (status == POLICY_INFEASIBLE &&
-        problem->out_bytes_per_ns > 0) { /* as the library does: swap only what must be */
-        options.may_swap = true;
-        status = policy_make_plan(problem, &options, &plan, &floor, why, sizeof why);
+    uint64_t counts[PLAN_SWAP_IN + 1] = {0}, replayed = 0, out = 0, in = 0;
+    const struct policy_problem *problem = p->input->problem;
+    char size[16];
+    for (uint32_t k = 0; k < p->plan.item_count; k++) {
+        struct plan_item item = p->plan.items[k];
+        counts[item.verb]++;
+        replayed += item.verb == PLAN_REPLAY ? problem->operations[item.index].nanoseconds : 0;
+        out += item.verb == PLAN_SWAP_OUT ? problem->versions[item.index].bytes : 0;
+        in += item.verb == PLAN_SWAP_IN ? problem->versions[item.index].bytes : 0;
     }
-    if (status == POLICY_INFEASIBLE) {
-        fprintf(stderr, "reprise: plan: no plan under this cap; the smallest that would do is %s (%llu bytes): %s\n",
-                report_size(floor, size), (unsigned long long)floor, why);
-        return 1;
+    printf("Replays     %llu of %u operations, %.3f ms\n", (unsigned long long)counts[PLAN_REPLAY],
+           problem->operation_count, (double)replayed / 1e6);
+    if (!counts[PLAN_SWAP_OUT])
+        return;
+    printf("Swaps       %llu out, %s;", (unsigned long long)counts[PLAN_SWAP_OUT], report_size(out, size));
+    printf(" %llu in, %s\n", (unsigned long long)counts[PLAN_SWAP_IN], report_size(in, size));
+}
+
+static void write_row(const struct planned *p, uint32_t g)
+{
+    const struct explain_group *group = &p->groups[g];
+    bool is_given = g == p->input->group_count;
+    const char *name = is_given ? "(there when the iteration begins)" : p->input->groups[g].name;
+    const char *site = is_given ? NULL : p->input->groups[g].site;
+    char size[16], rate[24] = "-";
+    if (group->replay_ns)
+        snprintf(rate, sizeof rate, "%.1f", (double)group->saved_bytes / 1048576 / ((double)group->replay_ns / 1e6));
+    printf("%10s %7u %6u %9.3f %9s  %.*s%s\n", report_size(group->saved_bytes, size), group->dropped_count,
+           group->swapped_count, (double)group->replay_ns / 1e6, rate, NAME_WIDTH, name,
+           strlen(name) > NAME_WIDTH ? "~" : "");
+    if (site)
+        printf("%47sat %s\n", "", site);
+}
+
+static void write_rows(const struct planned *p)
+{
+    struct explain_group rest = {0};
+    char size[16];
+    if (!p->row_count)
+        return;
+    printf("\nWhat goes and comes back, the most memory for its time first\n");
+    printf("%10s %7s %6s %9s %9s  %s\n", "saved at", "times", "by", "costs", "MiB", "made by");
+    printf("%10s %7s %6s %9s %9s\n", "the peak", "away", "swap", "ms", "per ms");
+    for (uint32_t k = 0; k < p->row_count && k < ROWS_SHOWN; k++)
+        write_row(p, p->order[k]);
+    for (uint32_t k = ROWS_SHOWN; k < p->row_count; k++) {
+        const struct explain_group *group = &p->groups[p->order[k]];
+        rest.saved_bytes += group->saved_bytes;
+        rest.dropped_count += group->dropped_count;
+        rest.swapped_count += group->swapped_count;
+        rest.replay_ns += group->replay_ns;
+    }
+    if (p->row_count > ROWS_SHOWN)
+        printf("%10s %7u %6u %9.3f %9s  and %u more\n", report_size(rest.saved_bytes, size), rest.dropped_count,
+               rest.swapped_count, (double)rest.replay_ns / 1e6, "", p->row_count - ROWS_SHOWN);
+}
+
+static void write_verdict(const struct planned *p)
+{
+    char size[16];
+    uint64_t held = p->input->demand_peak_bytes ? p->input->demand_peak_bytes : p->bare_peak;
+    if (p->cap >= held)
+        printf("\nWorth it    not needed: the program holds at most %s, and that fits\n", report_size(held, size));
+    else if (p->cap >= p->bare_peak)
+        printf("\nWorth it    yes, for nothing: giving back what is never read again is enough\n");
+    else if (p->ratio <= WORTH_RATIO)
+        printf("\nWorth it    if memory is what stops the job: %.0f %% less of it for %.0f %% more time\n",
+               100 * (1 - (double)p->cap / (double)p->bare_peak), 100 * (p->ratio - 1));
+    else
+        printf(
+            "\nWorth it    no, a loss: %.2f x the time, so more than half goes into rebuilding; take a smaller batch\n",
+            p->ratio);
+}
+
+/* Lowest cap of the curve that is no loss, and the greatest one at which swapping as well is cheaper. */
+static void write_limits(const struct curve *curve)
+{
+    const struct curve_point *least = NULL, *swaps = NULL;
+    char size[16];
+    for (uint32_t k = curve->point_count; k-- > 0;) {
+        const struct curve_point *point = &curve->points[k];
+        if (point->alone > 0 && point->alone <= WORTH_RATIO)
+            least = point;
+        if (!swaps && point->swapping > 0 && (point->alone <= 0 || point->alone > point->swapping * NOTABLE))
+            swaps = point;
+    }
+    if (least && least != curve->points && curve->points[0].alone > 0)
+        printf("            below about %s recomputation alone is a loss: over %.0f x the time\n",
+               report_size(least->cap_bytes, size), WORTH_RATIO);
+    else if (least && least != curve->points)
+        printf("            below about %s there is no plan by recomputation alone\n",
+               report_size(least->cap_bytes, size));
+    else if (least)
+        printf("            down to %s it stays below %.0f x the time\n", report_size(least->cap_bytes, size),
+               WORTH_RATIO);
+    if (swaps && swaps->alone > 0)
+        printf("            from about %s down, copies to the host are cheaper: there %.2f x instead of %.2f x\n",
+               report_size(swaps->cap_bytes, size), swaps->swapping, swaps->alone);
+    else if (swaps)
+        printf("            at %s and below, only copies to the host help: %.2f x there\n",
+               report_size(swaps->cap_bytes, size), swaps->swapping);
+}
+
+static int tell(struct planned *p, const char *path)
+{
+    struct curve curve;
+    char why[256] = "";
+    if (!explain(p))
+        return verb_refuse("%s: there is no memory for it", path);
+    write_head(p);
+    write_counts(p);
+    write_rows(p);
+    write_verdict(p);
+    struct curve_request request = {.points = COARSE_POINTS, .nanoseconds = COARSE_NS, .may_swap = true};
+    if (curve_make(p->input->problem, &request, &curve, why, sizeof why) != CURVE_DONE)
+        return verb_refuse("%s: there is no memory for it", path);
+    write_limits(&curve);
+    return fflush(stdout) == 0 ? 0 : verb_refuse("plan: it could not be written");
+}
+
+/* As the library does: what recomputation can hold is not swapped. */
+static enum policy_status make_plan(struct planned *p, uint64_t *floor, char *why, size_t why_bytes)
+{
+    const struct policy_problem *problem = p->input->problem;
+    struct policy_options options = {.cap_bytes = p->cap};
+    enum policy_status status = policy_make_plan(problem, &options, &p->plan, floor, why, why_bytes);
+    if (status == POLICY_INFEASIBLE && problem->out_bytes_per_ns > 0) {
+        options.may_swap = true;
+        status = policy_make_plan(problem, &options, &p->plan, floor, why, why_bytes);
     }
     if (status != POLICY_OK)
-        return verb_refuse("%s: %s", path, status == POLICY_NO_MEMORY ? "there is no memory to plan it" : why);
-    write_plan(problem, &plan, cap, bare_peak);
-    plan_release(&plan);
-    return 0;
+        return status;
+    double run = p->plan.run_nanoseconds ? (double)p->plan.run_nanoseconds : 1;
+    p->ratio = 1 + (double)p->plan.added_nanoseconds / run;
+    p->bound = options.may_swap ? 0 : 1 + (double)p->plan.bound_nanoseconds / run;
+    return status;
+}
+
+static int plan_under(struct planned *p, const char *path)
+{
+    char why[256] = "", size[16];
+    uint64_t floor = 0;
+    if (!graph_build(&p->graph, p->input->problem))
+        return verb_refuse("%s: there is no memory for it", path);
+    p->bare_peak = graph_undropped_peak(&p->graph, NULL);
+    enum policy_status status = make_plan(p, &floor, why, sizeof why);
+    int exit_status;
+    if (status == POLICY_OK) {
+        exit_status = tell(p, path);
+    } else if (status == POLICY_INFEASIBLE) {
+        fprintf(stderr, "reprise: plan: no plan under this cap; the smallest that would do is %s (%llu bytes)\n",
+                report_size(floor, size), (unsigned long long)floor);
+        exit_status = 1;
+    } else {
+        exit_status = verb_refuse("%s: %s", path, status == POLICY_NO_MEMORY ? "there is no memory to plan it" : why);
+    }
+    plan_release(&p->plan);
+    graph_release(&p->graph);
+    free(p->groups);
+    free(p->order);
+    return exit_status;
 }
 
 int verb_plan(int argc, char **argv)
 {
     const char *path, *cap_text = NULL;
     const struct verb_option options[] = {{"--cap", &cap_text}, {NULL, NULL}};
-    struct trace trace;
-    struct policy_problem problem;
-    uint64_t cap;
+    struct verb_input input;
+    struct planned planned = {.input = &input};
     if (!verb_arguments("plan", argc, argv, &path, options))
         return 2;
     if (!cap_text)
         return verb_refuse("plan: --cap SIZE is needed");
-    if (!size_parse(cap_text, &cap))
+    if (!size_parse(cap_text, &planned.cap))
         return verb_refuse("plan: --cap %s is not a size such as 7GiB, 500MiB or 1.5GB", cap_text);
-    const struct trace_recorded *recorded = verb_open(path, &trace);
-    if (!recorded)
+    if (!verb_input_open(path, &input))
         return 2;
-    int status = 2;
-    if (verb_problem(&trace, recorded, &problem)) {
-        status = plan_under(&problem, cap, path);
-        verb_problem_release(&problem);
-    } else {
-        verb_refuse("%s: there is no memory for it", path);
-    }
-    trace_release(&trace);
+    int status = plan_under(&planned, path);
+    verb_input_close(&input);
     return status;
 }

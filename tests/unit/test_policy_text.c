@@ -85,19 +85,19 @@ static void test_malformed(void **state)
     static const struct {
         const char *text, *reason;
     } bad[] = {
-        {"x", "line 1: not a problem file"},
-        {"reprise-problem 2\n", "line 1: unknown version of the format"},
-        {"reprise-problem 1\nout 5\n", "line 2: out without an operation"},
-        {"reprise-problem 1\nin\n", "line 2: a number is expected: end of line"},
-        {"reprise-problem 1\nin 99999999999999999999\n", "line 2: a number is expected"},
-        {"reprise-problem 1\nin -4\n", "line 2: a number is expected: -4"},
-        {"reprise-problem 1\nin 4 keept\n", "line 2: unknown attribute of a version: keept"},
-        {"reprise-problem 1\nop 4 : 0\n", "line 2: no such version: 0"},
-        {"reprise-problem 1\nop 4 until=x\n", "line 2: unknown attribute of an operation: until=x"},
-        {"reprise-problem 1\nfixed 4 5\n", "line 2: left over: 5"},
-        {"reprise-problem 1\nbandwidth 4\n", "line 2: a bandwidth is expected"},
-        {"reprise-problem 1\nbandwidth -1 4\n", "line 2: a bandwidth is expected"},
-        {"reprise-problem 1\nopp 4\n", "line 2: unknown statement: opp"},
+        {"x", "1: not a problem file"},
+        {"reprise-problem 2\n", "1: unknown version of the format"},
+        {"reprise-problem 1\nout 5\n", "2: out without an operation"},
+        {"reprise-problem 1\nin\n", "2: a number is expected: end of line"},
+        {"reprise-problem 1\nin 99999999999999999999\n", "2: a number is expected"},
+        {"reprise-problem 1\nin -4\n", "2: a number is expected: -4"},
+        {"reprise-problem 1\nin 4 keept\n", "2: unknown attribute of a version: keept"},
+        {"reprise-problem 1\nop 4 : 0\n", "2: no such version: 0"},
+        {"reprise-problem 1\nop 4 until=x\n", "2: unknown attribute of an operation: until=x"},
+        {"reprise-problem 1\nfixed 4 5\n", "2: left over: 5"},
+        {"reprise-problem 1\nbandwidth 4\n", "2: a bandwidth is expected"},
+        {"reprise-problem 1\nbandwidth -1 4\n", "2: a bandwidth is expected"},
+        {"reprise-problem 1\nopp 4\n", "2: unknown statement: opp"},
         {"reprise-problem 1\nin 4\nop 1\nout 3 replaces=0\n", "another size"},
         {"reprise-problem 1\nin 4\nop 1\nout 4 replaces=9\n", "unknown version"},
     };
@@ -133,7 +133,7 @@ static void test_mutations(void **state)
         if (read_string(text, length, &read, why, sizeof why))
             text_release(&read);
         else
-            assert_int_equal(strncmp(why, "line ", 5), 0);
+            assert_true(why[0] >= '1' && why[0] <= '9' && strstr(why, ": "));
     }
 }
 
