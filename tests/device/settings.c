@@ -110,8 +110,7 @@ void settings_uuid(unsigned device_id, unsigned char uuid[16])
     memcpy(uuid, text, 16);
 }
 
-/* As nvidia-smi writes it: GPU-8-4-4-4-12 hexadecimal digits. */
-static void print_uuid(unsigned device_id, char text[48])
+void settings_print_uuid(unsigned device_id, char text[48])
 {
     unsigned char uuid[16];
     settings_uuid(device_id, uuid);
@@ -132,7 +131,7 @@ static bool find_device(const char *token, size_t length, unsigned count, unsign
         return *out < count;
     }
     for (unsigned i = 0; i < count && length > 4; i++) {
-        print_uuid(i, text);
+        settings_print_uuid(i, text);
         if (strncmp(text, token, length) == 0) {
             *out = i;
             matches++;
@@ -172,6 +171,7 @@ static bool read_all(struct settings *out)
     out->capability = 121;
     if (!read_number("CPUDEV_COUNT", 1, DEVICES_MAX, &count, "a number from 1 to 16"))
         return false;
+    out->device_total = (unsigned)count;
     choose_devices(out, (unsigned)count);
     if (!read_memory(out))
         return false;

@@ -14,6 +14,7 @@
 #define DEVICES_MAX 16
 
 struct settings {
+    unsigned device_total;            /* CPUDEV_COUNT */
     unsigned device_count;            /* visible ones: 0 is possible */
     unsigned device_ids[DEVICES_MAX]; /* which of the CPUDEV_COUNT each is */
     size_t memory_bytes;
@@ -30,3 +31,5 @@ const struct settings *settings(void);
 
 /* The 16 bytes that name the device of that id. */
 void settings_uuid(unsigned device_id, unsigned char uuid[16]);
+/* The same as text, as CUDA_VISIBLE_DEVICES takes it: GPU-8-4-4-4-12 hexadecimal digits. */
+void settings_print_uuid(unsigned device_id, char text[48]);
