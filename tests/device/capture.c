@@ -285,20 +285,14 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode)
     return result;
 }
 
-CUresult cuStreamBeginCapture_v2_ptsz(CUstream handle, CUstreamCaptureMode mode)
-{
-    return cuStreamBeginCapture_v2(per_thread(handle), mode);
-}
+TWIN(cuStreamBeginCapture_v2, _ptsz, (CUstream handle, CUstreamCaptureMode mode), (per_thread(handle), mode))
 
 CUresult cuStreamBeginCapture(CUstream handle)
 {
     return cuStreamBeginCapture_v2(handle, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-CUresult cuStreamBeginCapture_ptsz(CUstream handle)
-{
-    return cuStreamBeginCapture(per_thread(handle));
-}
+TWIN(cuStreamBeginCapture, _ptsz, (CUstream handle), (per_thread(handle)))
 
 CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, const CUgraphNode *dependencies,
                                      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
@@ -326,11 +320,10 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle, cons
     return result;
 }
 
-CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream handle, CUgraph graph, const CUgraphNode *dependencies,
-                                          const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
-{
-    return cuStreamBeginCaptureToGraph(per_thread(handle), graph, dependencies, edges, count, mode);
-}
+TWIN(cuStreamBeginCaptureToGraph, _ptsz,
+     (CUstream handle, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
+      CUstreamCaptureMode mode),
+     (per_thread(handle), graph, dependencies, edges, count, mode))
 
 /* Every node of the other branches must be behind the origin's tail. */
 static bool is_joined(const struct capture *capture)
@@ -403,10 +396,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     return result;
 }
 
-CUresult cuStreamEndCapture_ptsz(CUstream handle, CUgraph *out)
-{
-    return cuStreamEndCapture(per_thread(handle), out);
-}
+TWIN(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *out), (per_thread(handle), out))
 
 CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                    const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
@@ -438,11 +428,10 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *statu
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                        const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
-{
-    return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, graph, dependencies, edges, count);
-}
+TWIN(cuStreamGetCaptureInfo_v3, _ptsz,
+     (CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies,
+      const CUgraphEdgeData **edges, size_t *count),
+     (per_thread(handle), status, id, graph, dependencies, edges, count))
 
 CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                    const CUgraphNode **dependencies, size_t *count)
@@ -472,10 +461,7 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
     return cuStreamGetCaptureInfo_v3(handle, status, NULL, NULL, NULL, NULL, NULL);
 }
 
-CUresult cuStreamIsCapturing_ptsz(CUstream handle, CUstreamCaptureStatus *status)
-{
-    return cuStreamIsCapturing(per_thread(handle), status);
-}
+TWIN(cuStreamIsCapturing, _ptsz, (CUstream handle, CUstreamCaptureStatus *status), (per_thread(handle), status))
 
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *dependencies, const CUgraphEdgeData *edges,
                                               size_t count, unsigned int flags)
@@ -506,11 +492,9 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *depe
     return result;
 }
 
-CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream handle, CUgraphNode *dependencies,
-                                                   const CUgraphEdgeData *edges, size_t count, unsigned int flags)
-{
-    return cuStreamUpdateCaptureDependencies_v2(per_thread(handle), dependencies, edges, count, flags);
-}
+TWIN(cuStreamUpdateCaptureDependencies_v2, _ptsz,
+     (CUstream handle, CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count, unsigned int flags),
+     (per_thread(handle), dependencies, edges, count, flags))
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *dependencies, size_t count, unsigned int flags)
 {

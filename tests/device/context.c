@@ -1,6 +1,7 @@
 #include "tests/device/driver.h"
 #include "tests/device/context.h"
 #include "tests/device/executor.h"
+#include "tests/device/host_call.h"
 #include "tests/device/memory.h"
 #include "tests/device/settings.h"
 #include "tests/device/stats.h"
@@ -17,8 +18,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     _Atomic bool is_initialised, is_forked_child;
     bool is_device_open, is_device_broken;
-    struct context *primary;
-    uint32_t primary_holders, primary_flags;
+    struct primary {
+        struct context *context;
+        uint32_t holders, flags;
+    } primaries[DEVICES_MAX];
     struct context *all; /* contexts are never freed, only marked dead */
     uint64_t next_id;
     void (*forgetters[FORGETTERS_MAX])(struct context *);
@@ -69,6 +72,8 @@ CUresult cuInit(unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (state.is_forked_child)
         return CUDA_ERROR_NOT_INITIALIZED;
+    if (settings()->device_count == 0)
+        return CUDA_ERROR_NO_DEVICE;
     pthread_mutex_lock(&lock);
     if (!state.is_initialised) {
         pthread_atfork(NULL, NULL, on_fork_child);
@@ -81,6 +86,8 @@ CUresult cuInit(unsigned int flags)
 
 CUresult device_enter(void)
 {
+    if (host_call_is_inside())
+        return CUDA_ERROR_NOT_PERMITTED;
     if (!atomic_load_explicit(&state.is_initialised, memory_order_acquire) || state.is_forked_child)
         return CUDA_ERROR_NOT_INITIALIZED;
     return CUDA_SUCCESS;
@@ -91,7 +98,7 @@ CUresult device_check(CUdevice device)
     CUresult result = device_enter();
     if (result != CUDA_SUCCESS)
         return result;
-    return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return (unsigned)device < settings()->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 struct context *context_current(void)
@@ -179,11 +186,11 @@ static bool open_device(void)
     if (state.is_device_open || state.is_device_broken)
         return state.is_device_open;
     const struct settings *set = settings();
-    state.is_device_open =
-        frames_open(set->memory_bytes, set->frame_bytes) && space_open(set->frame_bytes) && executor_start();
+    state.is_device_open = frames_open(set->device_count, set->memory_bytes, set->frame_bytes) &&
+                           space_open(set->frame_bytes) && executor_start();
     state.is_device_broken = !state.is_device_open;
     if (state.is_device_open)
-        stats_open(set->stats_path);
+        stats_open(set->stats_path, set->device_count);
     return state.is_device_open;
 }
 
@@ -205,6 +212,7 @@ static void context_reset(struct context *context, uint32_t flags)
     context->flags = flags;
     context->api_version = 3020;
     context->error = CUDA_SUCCESS;
+    context->peers = 0;
     context->limits[CU_LIMIT_STACK_SIZE] = 1024;
     context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = (size_t)1 << 20;
     context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = (size_t)8 << 20;
@@ -213,13 +221,14 @@ static void context_reset(struct context *context, uint32_t flags)
 }
 
 /* Under the lock. */
-static CUresult context_create(uint32_t flags, struct context **out)
+static CUresult context_create(int device, uint32_t flags, struct context **out)
 {
     if (!open_device())
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    context->device = device;
     context_reset(context, flags);
     context->next = state.all;
     state.all = context;
@@ -238,7 +247,7 @@ static void context_destroy(struct context *context)
         stream_destroy(context->streams);
 }
 
-static CUresult context_of(CUcontext handle, struct context **out)
+CUresult context_find(CUcontext handle, struct context **out)
 {
     struct context *context = (struct context *)handle;
     if (context == NULL || ((uintptr_t)context & 7) != 0)
@@ -266,7 +275,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device)
         return CUDA_ERROR_INVALID_VALUE;
     struct context *context = NULL;
     pthread_mutex_lock(&lock);
-    result = context_create(flags, &context);
+    result = context_create(device, flags, &context);
     pthread_mutex_unlock(&lock);
     if (result != CUDA_SUCCESS)
         return result;
@@ -293,7 +302,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle)
     struct context *context;
     CUresult result = device_enter();
     if (result == CUDA_SUCCESS)
-        result = context_of(handle, &context);
+        result = context_find(handle, &context);
     if (result != CUDA_SUCCESS)
         return result;
     if (context->is_primary)
@@ -309,7 +318,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext handle)
     struct context *context;
     CUresult result = device_enter();
     if (result == CUDA_SUCCESS)
-        result = context_of(handle, &context);
+        result = context_find(handle, &context);
     return result != CUDA_SUCCESS ? result : push(context);
 }
 
@@ -337,7 +346,7 @@ CUresult cuCtxSetCurrent(CUcontext handle)
         return CUDA_SUCCESS;
     }
     struct context *context;
-    result = context_of(handle, &context);
+    result = context_find(handle, &context);
     if (result != CUDA_SUCCESS)
         return result;
     if (depth == 0)
@@ -364,17 +373,18 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
         return result;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
+    struct primary *primary = &state.primaries[device];
     pthread_mutex_lock(&lock);
-    if (state.primary == NULL) {
-        result = context_create(state.primary_flags, &state.primary);
+    if (primary->context == NULL) {
+        result = context_create(device, primary->flags, &primary->context);
         if (result == CUDA_SUCCESS)
-            state.primary->is_primary = true;
-    } else if (state.primary->magic != HANDLE_CONTEXT) {
-        context_reset(state.primary, state.primary_flags);
+            primary->context->is_primary = true;
+    } else if (primary->context->magic != HANDLE_CONTEXT) {
+        context_reset(primary->context, primary->flags);
     }
     if (result == CUDA_SUCCESS) {
-        state.primary_holders++;
-        *out = (CUcontext)state.primary;
+        primary->holders++;
+        *out = (CUcontext)primary->context;
     }
     pthread_mutex_unlock(&lock);
     return result;
@@ -385,17 +395,18 @@ static CUresult primary_let_go(CUdevice device, bool is_reset)
     CUresult result = device_check(device);
     if (result != CUDA_SUCCESS)
         return result;
+    struct primary *primary = &state.primaries[device];
     pthread_mutex_lock(&lock);
-    bool is_held = state.primary_holders > 0, is_last = false;
+    bool is_held = primary->holders > 0, is_last = false;
     if (is_held && !is_reset)
-        is_last = --state.primary_holders == 0;
+        is_last = --primary->holders == 0;
     if (is_held && is_reset)
         is_last = true;
-    if (is_last && state.primary->magic == HANDLE_CONTEXT) {
-        context_destroy(state.primary);
+    if (is_last && primary->context->magic == HANDLE_CONTEXT) {
+        context_destroy(primary->context);
         /* Holders keep the handle; it works again, empty, as after a reset. */
         if (is_reset)
-            context_reset(state.primary, state.primary_flags);
+            context_reset(primary->context, primary->flags);
     }
     pthread_mutex_unlock(&lock);
     return is_held || is_reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
@@ -429,9 +440,9 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
     if ((flags & ~(unsigned)CU_CTX_FLAGS_MASK) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    state.primary_flags = flags;
-    if (state.primary != NULL)
-        state.primary->flags = flags;
+    state.primaries[device].flags = flags;
+    if (state.primaries[device].context != NULL)
+        state.primaries[device].context->flags = flags;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -448,9 +459,9 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *i
         return result;
     pthread_mutex_lock(&lock);
     if (flags != NULL)
-        *flags = state.primary_flags;
+        *flags = state.primaries[device].flags;
     if (is_active != NULL)
-        *is_active = state.primary_holders > 0;
+        *is_active = state.primaries[device].holders > 0;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 struct context {
     enum handle_kind magic;
     uint64_t id;
+    int device;
     uint32_t flags;
     uint32_t api_version;
     bool is_primary;
@@ -17,6 +18,7 @@ struct context {
     _Atomic uint32_t capturing_streams; /* blocking ones, under capture */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
+    _Atomic uint32_t peers; /* a bit per device whose memory it may reach besides its own */
     struct context *next;
 };
 
@@ -26,8 +28,10 @@ CUresult context_enter(struct context **out);
 CUresult device_enter(void);
 /* device_enter, and the device's memory and threads are there (they come with the first context otherwise). */
 CUresult device_open(void);
-/* device_enter, and the one device. */
+/* device_enter, and a device that there is. */
 CUresult device_check(CUdevice device);
+/* A handle of the program's: CUDA_ERROR_INVALID_CONTEXT if there is no such context. */
+CUresult context_find(CUcontext handle, struct context **out);
 /* The current context whatever its state; NULL if none. */
 struct context *context_current(void);
 

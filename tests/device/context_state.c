@@ -12,7 +12,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
         return result;
     if (device == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = 0;
+    *device = context->device;
     return CUDA_SUCCESS;
 }
 
@@ -38,7 +38,7 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
         return result;
     if (device == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = 0;
+    *device = context->device;
     return CUDA_SUCCESS;
 }
 
@@ -216,25 +216,4 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityType 
     (void)affinity;
     (void)type;
     return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-}
-
-/* One device: nobody to be peer with. */
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
-{
-    struct context *context;
-    CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    (void)peer;
-    return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peer)
-{
-    struct context *context;
-    CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    (void)peer;
-    return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

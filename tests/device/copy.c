@@ -74,16 +74,22 @@ static struct work *work_of(const struct copy_work *copy, enum place destination
     return work;
 }
 
-/* Pageable bytes are taken at the call, if they are few. */
-static bool stage(struct work *work)
+/* Takes the host's bytes at the call, if they are one row of at most so many. */
+static bool stage(struct work *work, size_t most)
 {
     bool is_plain = work->copy.height == 1 && work->copy.depth == 1;
-    if (!is_plain || work->copy.width > STAGED_BYTES_MAX)
+    if (!is_plain || work->copy.width > most)
         return false;
     void *staged = work_room(work, work->copy.width);
     memcpy(staged, (const void *)work->copy.source, work->copy.width);
     work->copy.source = (uint64_t)staged;
+    work->copy.is_staged = true;
     return true;
+}
+
+bool copy_take_source(struct work *work)
+{
+    return place_of(work->copy.source) != PLACE_DEVICE && stage(work, SIZE_MAX);
 }
 
 CUresult copy_make_work(const struct copy_work *copy, struct work **out)
@@ -112,7 +118,7 @@ CUresult copy_submit(struct context *context, struct stream *stream, const struc
         must_wait = false;
     }
     if (!must_wait && source == PLACE_PAGEABLE)
-        must_wait = !stage(work);
+        must_wait = !stage(work, STAGED_BYTES_MAX);
     work_submit(stream, work);
     if (!must_wait)
         return CUDA_SUCCESS;

@@ -12,7 +12,9 @@ CUresult fill_submit(struct context *context, struct stream *stream, const struc
 /* The same as work for a graph: nothing is staged, host memory is read and written when it runs. */
 CUresult copy_make_work(const struct copy_work *copy, struct work **out);
 CUresult fill_make_work(const struct fill_work *fill, struct work **out);
-/* copy_rows.c: what a box means. CUDA_ERROR_NOT_SUPPORTED for arrays. */
+/* Takes the bytes of a copy from host memory now, so that the source may go. False: not done. */
+bool copy_take_source(struct work *work);
+/* copy_rows.c: what a box means. */
 CUresult copy_of_box(const CUDA_MEMCPY3D *box, struct copy_work *out);
 
 /* Parts that may run at the same time. */

@@ -116,30 +116,47 @@ CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr to, CUdeviceptr from, size_t byte
     return copy_device(to, from, bytes, per_thread(stream), false);
 }
 
+static CUresult check_peers(CUcontext to, CUcontext from)
+{
+    struct context *context;
+    CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = context_find(to, &context);
+    return result != CUDA_SUCCESS ? result : context_find(from, &context);
+}
+
+/* Behind all work of both contexts, and before what is submitted to them later. */
+static CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+                          CUstream stream)
+{
+    CUresult result = check_peers(to_context, from_context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    context_wait((struct context *)to_context);
+    context_wait((struct context *)from_context);
+    result = copy_device(to, from, bytes, stream, true);
+    if (result == CUDA_SUCCESS && to_context != from_context)
+        context_wait(context_current());
+    return result;
+}
+
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
 {
-    if (to_context == NULL || from_context == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_device(to, from, bytes, CU_STREAM_LEGACY, true);
+    return copy_peer(to, to_context, from, from_context, bytes, CU_STREAM_LEGACY);
 }
 
 CUresult cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes)
 {
-    if (to_context == NULL || from_context == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_device(to, from, bytes, CU_STREAM_PER_THREAD, true);
+    return copy_peer(to, to_context, from, from_context, bytes, CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
                            CUstream stream)
 {
-    if (to_context == NULL || from_context == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return copy_device(to, from, bytes, stream, false);
+    CUresult result = check_peers(to_context, from_context);
+    return result != CUDA_SUCCESS ? result : copy_device(to, from, bytes, stream, false);
 }
 
-CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                                size_t bytes, CUstream stream)
-{
-    return cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, per_thread(stream));
-}
+TWIN(cuMemcpyPeerAsync, _ptsz,
+     (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes, CUstream stream),
+     (to, to_context, from, from_context, bytes, per_thread(stream)))

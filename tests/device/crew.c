@@ -100,7 +100,7 @@ static void *member_main(void *argument)
     return NULL;
 }
 
-static bool start_member(void *(*body)(void *), void *argument, pthread_t *thread, size_t stack_bytes)
+bool crew_start_thread(void *(*body)(void *), void *argument, pthread_t *thread, size_t stack_bytes)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -127,7 +127,7 @@ bool crew_start(uint32_t threads)
         if (member == NULL)
             return false;
         member_init(member);
-        if (!start_member(member_main, member, &thread, STACK_BYTES)) {
+        if (!crew_start_thread(member_main, member, &thread, STACK_BYTES)) {
             free(member);
             return false;
         }
@@ -239,7 +239,7 @@ CUresult crew_run_together(const struct job *job)
         member_init(&lone[i].member);
         lone[i].job = job;
         lone[i].part = i;
-        lone[i].is_started = start_member(lone_main, &lone[i], &lone[i].thread, STACK_BYTES / 8);
+        lone[i].is_started = crew_start_thread(lone_main, &lone[i], &lone[i].thread, STACK_BYTES / 8);
         /* The ones that run would wait for the missing one for ever. */
         if (!lone[i].is_started)
             abort();

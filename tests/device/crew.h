@@ -4,6 +4,7 @@
  * time. A part that faults ends the job: parts not yet begun are left out. */
 #pragma once
 #include "tests/device/program.h"
+#include <pthread.h>
 
 struct job {
     void (*run)(void *subject, uint64_t part, struct program_worker *worker);
@@ -19,3 +20,6 @@ CUresult crew_run(const struct job *job);
 
 /* Every part on a thread of its own, all at the same time (cooperative launches). */
 CUresult crew_run_together(const struct job *job);
+
+/* A thread on which device work or the program's host functions run: only faults are delivered to it. */
+bool crew_start_thread(void *(*body)(void *), void *argument, pthread_t *thread, size_t stack_bytes);

@@ -33,7 +33,7 @@ CUresult cuDeviceGetCount(int *count)
         return result;
     if (count == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *count = 1;
+    *count = (int)settings()->device_count;
     return CUDA_SUCCESS;
 }
 
@@ -55,7 +55,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
         return result;
     if (uuid == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    memcpy(uuid->bytes, "cpu-device-00000", sizeof uuid->bytes);
+    settings_uuid(settings()->device_ids[device], (unsigned char *)uuid->bytes);
     return CUDA_SUCCESS;
 }
 
@@ -158,6 +158,10 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         *value = (int)(settings()->capability / 10);
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
         *value = (int)(settings()->capability % 10);
+    if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
+        *value = (int)settings()->device_ids[device];
+    if (attribute == CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID)
+        *value = (int)settings()->device_ids[device];
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].attribute == attribute)
             *value = attributes[i].value;
@@ -186,19 +190,6 @@ CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
-{
-    CUresult result = device_check(device);
-    if (result == CUDA_SUCCESS)
-        result = device_check(peer);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (can == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *can = 0;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
 {
     CUresult result = device_check(device);
@@ -206,7 +197,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
         return result;
     if (text == NULL || length < 13)
         return CUDA_ERROR_INVALID_VALUE;
-    snprintf(text, (size_t)length, "0000:00:00.0");
+    snprintf(text, (size_t)length, "0000:%02x:00.0", settings()->device_ids[device]);
     return CUDA_SUCCESS;
 }
 
@@ -217,10 +208,19 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
         return result;
     if (device == NULL || text == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (strcmp(text, "0000:00:00.0") != 0 && strcmp(text, "00:00.0") != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *device = 0;
-    return CUDA_SUCCESS;
+    unsigned domain = 0, bus, slot, function = 0;
+    if (sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
+        domain = function = 0;
+        if (sscanf(text, "%x:%x.%x", &bus, &slot, &function) < 2)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (unsigned i = 0; i < settings()->device_count; i++) {
+        if (domain != 0 || slot != 0 || function != 0 || settings()->device_ids[i] != bus)
+            continue;
+        *device = (CUdevice)i;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *is_supported, CUexecAffinityType type, CUdevice device)

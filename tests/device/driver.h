@@ -26,7 +26,10 @@ enum handle_kind {
     HANDLE_LINK,
     HANDLE_GRAPH,
     HANDLE_NODE,
-    HANDLE_GRAPH_EXEC
+    HANDLE_GRAPH_EXEC,
+    HANDLE_ARRAY,
+    HANDLE_MIPMAP,
+    HANDLE_USER_OBJECT
 };
 
 /* Thread-locals are reached from signal handlers and on every call. */
@@ -37,3 +40,10 @@ static inline CUstream per_thread(CUstream stream)
 {
     return stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }
+
+/* A function and its per-thread-stream twin differ in what a NULL stream means: `arguments` hold per_thread(stream). */
+#define TWIN(name, suffix, parameters, arguments)                                                                      \
+    CUresult name##suffix parameters                                                                                   \
+    {                                                                                                                  \
+        return name arguments;                                                                                         \
+    }

@@ -121,10 +121,8 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     return flags > CU_EVENT_RECORD_EXTERNAL ? CUDA_ERROR_INVALID_VALUE : record(event, stream);
 }
 
-CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags)
-{
-    return cuEventRecordWithFlags(event, per_thread(stream), flags);
-}
+TWIN(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned int flags),
+     (event, per_thread(stream), flags))
 
 struct fence *event_latest(struct event *event)
 {

@@ -4,13 +4,13 @@
 #include "tests/device/executor.h"
 #include "tests/device/fault.h"
 #include "tests/device/futex.h"
+#include "tests/device/host_call.h"
 #include "tests/device/settings.h"
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #define IDLE_SPIN_NANOSECONDS 40000
 #define WORK_PER_LOOK         16
+#define STACK_BYTES           ((size_t)8 << 20)
 #define POLL_NANOSECONDS      20000 /* between looks at a word that the host may write */
 
 static struct {
@@ -94,10 +94,17 @@ static void watch_handlers(void)
         fault_install();
 }
 
+/* Under queue_lock. */
+static void finish_head(struct stream *stream)
+{
+    if (stream->head->next == NULL)
+        remove_stream(stream);
+    stream_finish_head(stream);
+}
+
 static void run_head(struct stream *stream)
 {
     struct work *work = stream->head;
-    stream->is_running = true;
     if (!run_under_lock(work)) {
         queue_unlock();
         watch_handlers();
@@ -106,12 +113,10 @@ static void run_head(struct stream *stream)
             context_fail(stream->context, result);
         queue_lock();
     }
-    if (stream->head->next == NULL)
-        remove_stream(stream);
-    stream_finish_head(stream);
+    finish_head(stream);
 }
 
-static bool is_for_dispatcher(const struct work *work)
+static bool is_host_call(const struct work *work)
 {
     return work->kind == WORK_HOST || work->kind == WORK_CALLBACK;
 }
@@ -119,6 +124,11 @@ static bool is_for_dispatcher(const struct work *work)
 /* Under queue_lock. */
 static void take_and_run(struct stream *stream)
 {
+    stream->is_running = true;
+    if (is_host_call(stream->head)) {
+        host_call_post(stream, finish_head);
+        return;
+    }
     state.is_taken = true;
     run_head(stream);
     state.is_taken = false;
@@ -131,12 +141,11 @@ bool executor_help(void)
         return false;
     uint64_t pause;
     struct stream *stream = order_choose(state.active, state.active_count, &pause);
-    bool may_run = stream != NULL && !is_for_dispatcher(stream->head);
-    if (may_run) {
-        fault_install();
-        take_and_run(stream);
-    }
-    return may_run;
+    if (stream == NULL)
+        return false;
+    fault_install();
+    take_and_run(stream);
+    return true;
 }
 
 void executor_leave(void)
@@ -145,15 +154,23 @@ void executor_leave(void)
         executor_notify();
 }
 
-/* Nothing is to be done here: it is empty, another thread works, or something that the host will do is missing. */
-static void idle(uint32_t seen, bool is_empty, bool is_taken, uint64_t pause)
+/* Some stream waits for a word of memory, which anybody may write at any time. */
+static bool is_word_awaited(void)
 {
-    if (is_taken)
-        wait_for_submission(seen, 0);
-    else if (is_empty)
-        wait_for_submission(seen, IDLE_SPIN_NANOSECONDS);
-    else
+    for (size_t i = 0; i < state.active_count; i++)
+        if (state.active[i]->head->kind == WORK_VALUE_WAIT)
+            return true;
+    return false;
+}
+
+/* Nothing is to be done here: all streams are empty, another thread works, or what the others wait for is the host's
+ * to do. */
+static void idle(uint32_t seen, bool is_empty, bool must_poll, uint64_t pause)
+{
+    if (pause > 0 || must_poll)
         sleep_nanoseconds(pause > 0 ? pause : POLL_NANOSECONDS);
+    else
+        wait_for_submission(seen, is_empty ? IDLE_SPIN_NANOSECONDS : 0);
 }
 
 static void *dispatcher_main(void *argument)
@@ -170,9 +187,9 @@ static void *dispatcher_main(void *argument)
             take_and_run(stream);
             continue;
         }
-        bool is_empty = state.active_count == 0, is_taken = state.is_taken;
+        bool is_empty = state.active_count == 0, must_poll = !state.is_taken && is_word_awaited();
         queue_unlock();
-        idle(seen, is_empty, is_taken, pause);
+        idle(seen, is_empty, must_poll, pause);
         queue_lock();
     }
     return NULL;
@@ -183,16 +200,8 @@ bool executor_start(void)
     fault_install();
     if (!crew_start(settings()->threads))
         return false;
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
     pthread_t thread;
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_started = pthread_create(&thread, NULL, dispatcher_main, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool is_started = crew_start_thread(dispatcher_main, NULL, &thread, STACK_BYTES);
     if (is_started)
         pthread_detach(thread);
     return is_started;

@@ -11,8 +11,7 @@ void executor_add_stream(struct stream *stream);
 void executor_notify(void);
 
 /* Under queue_lock, by a thread that waits for work: runs the next ready piece on this thread, if no other is
- * running any. False: nothing was run (it is being run elsewhere, is not ready, or is a host function, which
- * belongs on the dispatcher's thread). The lock is let go meanwhile. */
+ * running any. False: nothing was run (it is being run elsewhere, or is not ready). The lock is let go meanwhile. */
 bool executor_help(void);
 /* Under queue_lock, after the last executor_help: what is left is the dispatcher's, who may have gone to sleep because
  * somebody else was at work. */

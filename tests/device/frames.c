@@ -1,5 +1,6 @@
 #include "tests/device/frames.h"
 #include "tests/device/ranges.h"
+#include "tests/device/settings.h"
 #include "tests/device/stats.h"
 #include <stdlib.h>
 #include <string.h>
@@ -11,19 +12,28 @@
 static struct {
     int file;
     size_t frame_bytes, total, used, peak;
-    struct ranges *free_frames;
+    unsigned device_count;
+    struct store {
+        size_t used, peak;
+        struct ranges *free_frames;
+    } stores[DEVICES_MAX];
     unsigned char *window; /* the whole file, for poisoning; mapped at first use */
 } state = {.file = -1};
 
-bool frames_open(size_t memory_bytes, size_t frame_bytes)
+bool frames_open(unsigned device_count, size_t memory_bytes, size_t frame_bytes)
 {
     state.file = memfd_create("cpu-device-memory", MFD_CLOEXEC);
-    if (state.file < 0 || ftruncate(state.file, (off_t)memory_bytes) != 0)
+    if (state.file < 0 || ftruncate(state.file, (off_t)(memory_bytes * device_count)) != 0)
         return false;
     state.frame_bytes = frame_bytes;
     state.total = memory_bytes;
-    state.free_frames = ranges_create(memory_bytes / frame_bytes);
-    return state.free_frames != NULL;
+    state.device_count = device_count;
+    for (unsigned i = 0; i < device_count; i++) {
+        state.stores[i].free_frames = ranges_create(memory_bytes / frame_bytes);
+        if (state.stores[i].free_frames == NULL)
+            return false;
+    }
+    return true;
 }
 
 int frames_file(void)
@@ -41,20 +51,26 @@ size_t frames_total(void)
     return state.total;
 }
 
-size_t frames_used(void)
+size_t frames_used(int device)
 {
-    return state.used;
+    return state.stores[device].used;
 }
 
-size_t frames_free(void)
+size_t frames_free(int device)
 {
-    return ranges_free_count(state.free_frames) * state.frame_bytes;
+    return ranges_free_count(state.stores[device].free_frames) * state.frame_bytes;
+}
+
+static uint64_t first_frame(int device)
+{
+    return (uint64_t)device * (state.total / state.frame_bytes);
 }
 
 static void poison_extent(struct extent extent, int byte)
 {
     if (state.window == NULL) {
-        void *window = mmap(NULL, state.total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, state.file, 0);
+        void *window = mmap(NULL, state.total * state.device_count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                            state.file, 0);
         if (window == MAP_FAILED)
             return;
         state.window = window;
@@ -76,18 +92,30 @@ static struct physical *physical_of(const struct extent *extents, uint32_t count
     return physical;
 }
 
-static void take_into_account(size_t bytes)
+static void take_into_account(int device, size_t bytes)
 {
+    struct store *store = &state.stores[device];
     state.used += bytes;
-    if (state.used <= state.peak)
-        return;
-    state.peak = state.used;
-    stats_set_peak(state.peak);
+    store->used += bytes;
+    if (store->used > store->peak) {
+        store->peak = store->used;
+        stats_set_device_peak(device, store->peak);
+    }
+    if (state.used > state.peak) {
+        state.peak = state.used;
+        stats_set_peak(state.peak);
+    }
 }
 
-struct physical *physical_create(size_t bytes, int poison)
+static void take_from_account(int device, size_t bytes)
 {
-    if (bytes == 0 || bytes > frames_free())
+    state.used -= bytes;
+    state.stores[device].used -= bytes;
+}
+
+struct physical *physical_create(int device, size_t bytes, int poison)
+{
+    if (bytes == 0 || bytes > frames_free(device))
         return NULL;
     uint64_t needed = bytes / state.frame_bytes;
     struct extent *extents = malloc(sizeof *extents * (needed < EXTENTS_MAX ? needed : EXTENTS_MAX));
@@ -103,27 +131,29 @@ struct physical *physical_create(size_t bytes, int poison)
             room *= 2;
         }
         struct extent *next = &extents[count++];
-        next->count = ranges_take_some(state.free_frames, needed, &next->first);
+        next->count = ranges_take_some(state.stores[device].free_frames, needed, &next->first);
+        next->first += first_frame(device);
         needed -= next->count;
         if (poison >= 0)
             poison_extent(*next, poison);
     }
     struct physical *physical = physical_of(extents, (uint32_t)count, bytes);
     free(extents);
-    take_into_account(bytes);
+    physical->device = device;
+    take_into_account(device, bytes);
     return physical;
 }
 
 void physical_park(struct physical *physical)
 {
     physical->is_parked = true;
-    state.used -= physical->bytes;
+    take_from_account(physical->device, physical->bytes);
 }
 
 void physical_unpark(struct physical *physical)
 {
     physical->is_parked = false;
-    take_into_account(physical->bytes);
+    take_into_account(physical->device, physical->bytes);
 }
 
 void physical_hold(struct physical *physical)
@@ -136,9 +166,10 @@ void physical_let_go(struct physical *physical)
     if (--physical->holders > 0)
         return;
     for (uint32_t i = 0; i < physical->extent_count; i++)
-        ranges_give(state.free_frames, physical->extents[i].first, physical->extents[i].count);
+        ranges_give(state.stores[physical->device].free_frames,
+                    physical->extents[i].first - first_frame(physical->device), physical->extents[i].count);
     if (!physical->is_parked)
-        state.used -= physical->bytes;
+        take_from_account(physical->device, physical->bytes);
     physical->magic = HANDLE_DEAD;
     free(physical);
 }

@@ -1,9 +1,10 @@
-/* The device's physical memory: frames of `frame_bytes`, pages of one memory file, so that mapping a frame at
+/* The devices' physical memory: frames of `frame_bytes`, pages of one memory file, so that mapping a frame at
  * two addresses makes a real alias.
  *
  * A `physical` is a set of frames with a count of holders (the handle itself and every mapping of it). Its
  * frames are in use from physical_create until the last holder lets go; frames_used() is their exact sum and
- * the high-water mark goes to stats. Freed frames keep their bytes: fresh memory has no defined content.
+ * the high-water mark goes to stats. Extents count through the whole file: device d's frames follow those of d - 1.
+ * Freed frames keep their bytes: fresh memory has no defined content.
  *
  * Locking: all of it under memory_lock (space.h). */
 #pragma once
@@ -18,22 +19,23 @@ struct physical {
     uint32_t holders;
     size_t bytes;
     bool is_parked;
+    int device;
     CUmemAllocationProp properties;
     uint32_t handle_count; /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
     uint32_t extent_count;
     struct extent extents[];
 };
 
-bool frames_open(size_t memory_bytes, size_t frame_bytes);
+bool frames_open(unsigned device_count, size_t memory_bytes, size_t frame_bytes);
 int frames_file(void);
-size_t frames_bytes(void); /* of one frame */
-size_t frames_total(void); /* bytes of the device */
-size_t frames_used(void);  /* bytes in use */
-size_t frames_free(void);  /* bytes that physical_create can take: neither used nor parked */
+size_t frames_bytes(void);      /* of one frame */
+size_t frames_total(void);      /* bytes of a device */
+size_t frames_used(int device); /* bytes in use */
+size_t frames_free(int device); /* bytes that physical_create can take: neither used nor parked */
 
 /* `bytes` is a multiple of the frame. NULL: out of memory. One holder: the caller. With a poison byte the
  * frames are filled with it (negative: left as they are). */
-struct physical *physical_create(size_t bytes, int poison);
+struct physical *physical_create(int device, size_t bytes, int poison);
 void physical_hold(struct physical *physical);
 void physical_let_go(struct physical *physical);
 /* Parked: not counted as used, though it keeps its frames (parking.h). */

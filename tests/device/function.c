@@ -164,6 +164,8 @@ CUresult cuFuncLoad(CUfunction handle)
 {
     struct function *function;
     CUresult result = enter(handle, &function);
+    if (result == CUDA_SUCCESS)
+        result = function_in_context(function, context_current(), &function);
     return result != CUDA_SUCCESS ? result : function_prepare(function);
 }
 
@@ -175,8 +177,10 @@ CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
         return result;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUfunction)function;
-    return CUDA_SUCCESS;
+    result = function_in_context(function, context_current(), &function);
+    if (result == CUDA_SUCCESS)
+        *out = (CUfunction)function;
+    return result;
 }
 
 CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel)

@@ -167,10 +167,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
-{
-    return cuGraphLaunch(exec, per_thread(stream));
-}
+TWIN(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream stream), (exec, per_thread(stream)))
 
 /* Nothing needs to be brought to the device. */
 CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle)
@@ -182,10 +179,7 @@ CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle)
     return result != CUDA_SUCCESS ? result : find(handle, &exec);
 }
 
-CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
-{
-    return cuGraphUpload(exec, per_thread(stream));
-}
+TWIN(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, per_thread(stream)))
 
 /* Under graph_lock: the executable's own node for the one that it was made from. */
 static CUresult find_own(CUgraphExec handle, CUgraphNode origin, struct node **out)

@@ -102,8 +102,11 @@ static CUresult check_cooperative(const struct function *function, const CUlaunc
 CUresult launch_make_work(const CUlaunchConfig *config, CUfunction handle, void *const *params, void *const *extra,
                           bool is_cooperative, struct work **out)
 {
-    struct function *function;
-    CUresult result = function_find(handle, &function);
+    struct function *function, *own;
+    struct context *context;
+    CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = function_find(handle, &function);
     if (result == CUDA_SUCCESS)
         result = read_attributes(config, &is_cooperative);
     if (result == CUDA_SUCCESS)
@@ -111,7 +114,9 @@ CUresult launch_make_work(const CUlaunchConfig *config, CUfunction handle, void 
     if (result == CUDA_SUCCESS && is_cooperative)
         result = check_cooperative(function, config);
     if (result == CUDA_SUCCESS)
-        result = function_prepare(function);
+        result = function_in_context(function, context, &own);
+    if (result == CUDA_SUCCESS)
+        result = function_prepare(own);
     if (result != CUDA_SUCCESS)
         return result;
     struct work *work = work_new(WORK_GRID);
@@ -122,7 +127,7 @@ CUresult launch_make_work(const CUlaunchConfig *config, CUfunction handle, void 
         return result;
     }
     work->grid = (struct grid_work){
-        .function = function,
+        .function = own,
         .blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
         .grid = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                  .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -141,6 +146,9 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction handle, void *co
     struct stream *stream;
     struct work *work;
     CUresult result = stream_enter(config->hStream, &context, &stream);
+    /* Copies may go to another device's stream, kernels may not. */
+    if (result == CUDA_SUCCESS && stream->context->device != context->device)
+        result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS)
         result = launch_make_work(config, handle, params, extra, is_cooperative, &work);
     return result != CUDA_SUCCESS ? result : work_take(stream, work);
@@ -154,13 +162,11 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
     return launch(&config, function, params, extra, false);
 }
 
-CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                             unsigned int block_x, unsigned int block_y, unsigned int block_z,
-                             unsigned int shared_bytes, CUstream stream, void **params, void **extra)
-{
-    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, per_thread(stream),
-                          params, extra);
-}
+TWIN(cuLaunchKernel, _ptsz,
+     (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+      unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params,
+      void **extra),
+     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, per_thread(stream), params, extra))
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
 {
@@ -184,10 +190,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
     return launch(&config, function, params, NULL, true);
 }
 
-CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                        unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params)
-{
-    return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                                     per_thread(stream), params);
-}
+TWIN(cuLaunchCooperativeKernel, _ptsz,
+     (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+      unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params),
+     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, per_thread(stream), params))

@@ -45,12 +45,12 @@ static int poison(void)
     return settings()->jitter == 0 ? -1 : POISON;
 }
 
-static struct mapping *map_fresh_frames(size_t rounded)
+static struct mapping *map_fresh_frames(int device, size_t rounded)
 {
     CUdeviceptr base = space_take(rounded, frames_bytes());
     if (base == 0)
         return NULL;
-    struct physical *physical = parking_create_physical(rounded, poison());
+    struct physical *physical = parking_create_physical(device, rounded, poison());
     if (physical == NULL) {
         space_give(base, rounded);
         return NULL;
@@ -64,21 +64,21 @@ static struct mapping *map_fresh_frames(size_t rounded)
     return NULL;
 }
 
-static struct mapping *allocate_frames(size_t bytes, enum mapping_kind kind)
+static struct mapping *allocate_frames(int device, size_t bytes, enum mapping_kind kind)
 {
     size_t frame = frames_bytes();
     if (bytes > frames_total())
         return NULL;
     size_t rounded = (bytes + frame - 1) / frame * frame;
-    if (rounded > frames_total() - frames_used())
+    if (rounded > frames_total() - frames_used(device))
         return NULL;
-    struct mapping *mapping = parking_take(rounded);
+    struct mapping *mapping = parking_take(device, rounded);
     if (mapping != NULL) {
         mapping->buffer_id = space_new_buffer_id();
         if (poison() >= 0)
             memset((void *)mapping->base, poison(), rounded);
     } else {
-        mapping = map_fresh_frames(rounded);
+        mapping = map_fresh_frames(device, rounded);
     }
     if (mapping == NULL)
         return NULL;
@@ -87,9 +87,9 @@ static struct mapping *allocate_frames(size_t bytes, enum mapping_kind kind)
     return mapping;
 }
 
-static struct slab *slab_create(void)
+static struct slab *slab_create(int device)
 {
-    struct mapping *mapping = allocate_frames(frames_bytes(), MAPPING_SLAB);
+    struct mapping *mapping = allocate_frames(device, frames_bytes(), MAPPING_SLAB);
     if (mapping == NULL)
         return NULL;
     uint32_t count = (uint32_t)(frames_bytes() / UNIT_BYTES);
@@ -138,19 +138,19 @@ static uint32_t slab_find_hole(struct slab *slab, uint32_t length)
     return slab->unit_count;
 }
 
-static struct unit *allocate_units(size_t bytes, CUdeviceptr *out)
+static struct unit *allocate_units(int device, size_t bytes, CUdeviceptr *out)
 {
     uint32_t length = (uint32_t)((bytes + UNIT_BYTES - 1) / UNIT_BYTES), at = 0;
     struct slab *slab = state.slabs;
     for (; slab != NULL; slab = slab->next) {
-        if (slab->largest_hole < length)
+        if (slab->largest_hole < length || slab->mapping->physical->device != device)
             continue;
         at = slab_find_hole(slab, length);
         if (at < slab->unit_count)
             break;
     }
     if (slab == NULL) {
-        slab = slab_create();
+        slab = slab_create(device);
         at = 0;
     }
     if (slab == NULL)
@@ -199,17 +199,18 @@ static void unlink_large(struct mapping *mapping)
         mapping->next_live->previous_live = mapping->previous_live;
 }
 
-static bool allocate(size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool, CUdeviceptr *out)
+static bool allocate(int device, size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
+                     CUdeviceptr *out)
 {
     if (bytes < frames_bytes()) {
-        struct unit *unit = allocate_units(bytes, out);
+        struct unit *unit = allocate_units(device, bytes, out);
         if (unit == NULL)
             return false;
         unit->pool = pool;
         unit->owner = owner;
         unit->is_managed = use == USE_MANAGED;
     } else {
-        struct mapping *mapping = allocate_frames(bytes, MAPPING_ALLOCATION);
+        struct mapping *mapping = allocate_frames(device, bytes, MAPPING_ALLOCATION);
         if (mapping == NULL)
             return false;
         mapping->pool = pool;
@@ -222,14 +223,14 @@ static bool allocate(size_t bytes, enum allocation_use use, struct context *owne
     return true;
 }
 
-CUresult memory_allocate(size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
+CUresult memory_allocate(int device, size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
                          CUdeviceptr *out)
 {
     if (bytes == 0 || out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     for (bool has_waited = false;; has_waited = true) {
         memory_lock();
-        bool is_done = allocate(bytes, use, owner, pool, out);
+        bool is_done = allocate(device, bytes, use, owner, pool, out);
         memory_unlock();
         if (is_done)
             return CUDA_SUCCESS;
@@ -316,6 +317,7 @@ static bool find_unit(struct mapping *mapping, CUdeviceptr address, struct alloc
                                    .kind = mapping->kind,
                                    .pool = unit->pool,
                                    .is_managed = unit->is_managed,
+                                   .device = mapping->physical->device,
                                    .buffer_id = unit->buffer_id};
         return true;
     }
@@ -334,6 +336,7 @@ static bool find(CUdeviceptr address, struct allocation *out)
                                .kind = mapping->kind,
                                .pool = mapping->pool,
                                .is_managed = mapping->is_managed,
+                               .device = mapping->physical->device,
                                .buffer_id = mapping->buffer_id};
     return true;
 }
@@ -357,7 +360,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
     CUresult result = context_enter(&context);
     if (result == CUDA_SUCCESS)
         result = capture_check_unsafe();
-    return result != CUDA_SUCCESS ? result : memory_allocate(bytes, USE_PLAIN, context, NULL, out);
+    return result != CUDA_SUCCESS ? result : memory_allocate(context->device, bytes, USE_PLAIN, context, NULL, out);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
@@ -370,7 +373,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
         return result;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
         return CUDA_ERROR_INVALID_VALUE;
-    return memory_allocate(bytes, USE_MANAGED, context, NULL, out);
+    return memory_allocate(context->device, bytes, USE_MANAGED, context, NULL, out);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned int element)
@@ -386,7 +389,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     *pitch = (width + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
     if (height > SIZE_MAX / *pitch)
         return CUDA_ERROR_INVALID_VALUE;
-    return memory_allocate(*pitch * height, USE_PLAIN, context, NULL, out);
+    return memory_allocate(context->device, *pitch * height, USE_PLAIN, context, NULL, out);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr base)
@@ -414,7 +417,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
         return result;
     memory_lock();
     if (free_bytes != NULL)
-        *free_bytes = frames_total() - frames_used();
+        *free_bytes = frames_total() - frames_used(context->device);
     if (total != NULL)
         *total = frames_total();
     memory_unlock();

@@ -3,6 +3,7 @@
  * From a frame's size on, an allocation has frames of its own; smaller ones share slabs of one frame each, in
  * units of 512 bytes. These functions take memory_lock themselves and must be called without it. */
 #pragma once
+#include "tests/device/settings.h"
 #include "tests/device/space.h"
 
 #define UNIT_BYTES 512u
@@ -17,6 +18,7 @@ struct pool {
     size_t used, used_high; /* under memory_lock */
     size_t live;            /* allocations */
     bool is_default, is_dying;
+    CUmemAccess_flags access[DEVICES_MAX];
 };
 
 struct allocation {
@@ -25,6 +27,7 @@ struct allocation {
     enum mapping_kind kind;
     struct pool *pool; /* NULL: not stream-ordered */
     bool is_managed;
+    int device;
     uint64_t buffer_id;
 };
 
@@ -32,7 +35,7 @@ enum allocation_use { USE_PLAIN, USE_MANAGED };
 
 /* Owned by a context or a pool (the other is NULL), or by neither. A multiple of UNIT_BYTES in alignment.
  * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE for 0 bytes. */
-CUresult memory_allocate(size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
+CUresult memory_allocate(int device, size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
                          CUdeviceptr *out);
 /* Everything that the context owns. The device is idle. */
 void memory_release_all(struct context *owner);

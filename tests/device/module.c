@@ -85,7 +85,7 @@ static CUresult place_globals(struct module *module)
     }
     if (count == 0)
         return CUDA_SUCCESS;
-    CUresult result = memory_allocate(bytes > 0 ? bytes : 1, USE_PLAIN, NULL, NULL, &module->globals);
+    CUresult result = memory_allocate(module->device, bytes > 0 ? bytes : 1, USE_PLAIN, NULL, NULL, &module->globals);
     if (result != CUDA_SUCCESS)
         return result;
     bytes = 0;
@@ -120,15 +120,40 @@ static void make_functions(struct module *module)
 /* Functions stay where they are for ever, marked dead: a stale handle is refused. Under lock. */
 static void bury(struct module *module)
 {
+    for (struct module *instance = module->instances, *next; instance != NULL; instance = next) {
+        next = instance->next;
+        bury(instance);
+    }
+    module->instances = NULL;
     for (size_t i = 0; i < module->function_count; i++)
         module->functions[i].magic = HANDLE_DEAD;
     if (module->globals != 0)
         memory_release(module->globals);
     program_release(module->program);
     module->program = NULL;
+    free(module->text);
+    module->text = NULL;
     module->magic = HANDLE_DEAD;
     module->next = buried;
     buried = module;
+}
+
+/* The library's globals in that context are gone: the next context starts with fresh ones. Under lock. */
+static void forget_instances(struct module *library, struct context *context)
+{
+    if (library->home == context) {
+        library->home = NULL;
+        program_initialise_globals(library->program);
+    }
+    for (struct module **link = &library->instances; *link != NULL;) {
+        struct module *instance = *link;
+        if (instance->home != context) {
+            link = &instance->next;
+            continue;
+        }
+        *link = instance->next;
+        bury(instance);
+    }
 }
 
 static void forget_context(struct context *context)
@@ -136,6 +161,8 @@ static void forget_context(struct context *context)
     pthread_mutex_lock(&lock);
     for (struct module **link = &loaded; *link != NULL;) {
         struct module *module = *link;
+        if (module->context == NULL && module->globals != 0)
+            forget_instances(module, context);
         if (module->context != context) {
             link = &module->next;
             continue;
@@ -144,6 +171,36 @@ static void forget_context(struct context *context)
         bury(module);
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* A module that nobody knows yet, its globals on that device. */
+static CUresult module_parse(const char *text, size_t bytes, struct context *context, int device,
+                             const struct load_log *log, struct module **out)
+{
+    char why[WHY_BYTES] = "the image cannot be read";
+    struct module *module = calloc(1, sizeof *module);
+    if (module == NULL)
+        abort();
+    CUresult result = CUDA_ERROR_INVALID_PTX;
+    module->program = program_parse(text, bytes, &result, why, sizeof why);
+    if (module->program == NULL) {
+        explain(log, why);
+        free(module);
+        return result;
+    }
+    module->device = device;
+    module->magic = context != NULL ? HANDLE_MODULE : HANDLE_LIBRARY;
+    module->context = context;
+    make_functions(module);
+    result = place_globals(module);
+    if (result == CUDA_SUCCESS) {
+        *out = module;
+        return CUDA_SUCCESS;
+    }
+    program_release(module->program);
+    free(module->functions);
+    free(module);
+    return result;
 }
 
 CUresult module_load(const void *image, size_t known_bytes, struct context *context, const struct load_log *log,
@@ -158,31 +215,66 @@ CUresult module_load(const void *image, size_t known_bytes, struct context *cont
         explain(log, why);
         return result;
     }
-    struct module *module = calloc(1, sizeof *module);
-    if (module == NULL)
-        abort();
-    result = CUDA_ERROR_INVALID_PTX;
-    module->program = program_parse(text, bytes, &result, why, sizeof why);
-    free(text);
-    if (module->program == NULL) {
-        explain(log, why);
-        free(module);
-        return result;
-    }
-    module->magic = context != NULL ? HANDLE_MODULE : HANDLE_LIBRARY;
-    module->context = context;
-    make_functions(module);
-    context_on_destroy(forget_context);
-    result = place_globals(module);
-    pthread_mutex_lock(&lock);
-    if (result == CUDA_SUCCESS) {
-        module->next = loaded;
-        loaded = module;
-        *out = module;
+    const struct context *current = context != NULL ? context : context_current();
+    result = module_parse(text, bytes, context, current != NULL ? current->device : 0, log, out);
+    struct module *module = *out;
+    if (result == CUDA_SUCCESS && context == NULL && module->globals != 0) {
+        module->text = text;
+        module->text_bytes = bytes;
     } else {
-        bury(module);
+        free(text);
+    }
+    if (result != CUDA_SUCCESS)
+        return result;
+    context_on_destroy(forget_context);
+    pthread_mutex_lock(&lock);
+    module->next = loaded;
+    loaded = module;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+/* Under lock: the library's instance for the context, if it has one. */
+static struct module *find_instance(struct module *library, const struct context *context)
+{
+    struct module *instance = library;
+    while (instance != NULL && (instance->home != context || instance->home_id != context->id))
+        instance = instance == library ? library->instances : instance->next;
+    return instance;
+}
+
+CUresult module_in_context(struct module *module, struct context *context, struct module **out)
+{
+    *out = module;
+    if (module->context != NULL || module->text == NULL)
+        return CUDA_SUCCESS;
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    struct module *instance = find_instance(module, context);
+    if (instance == NULL && module->home == NULL && module->device == context->device) {
+        instance = module;
+    } else if (instance == NULL) {
+        result = module_parse(module->text, module->text_bytes, NULL, context->device, NULL, &instance);
+        if (result == CUDA_SUCCESS) {
+            instance->next = module->instances;
+            module->instances = instance;
+        }
+    }
+    if (result == CUDA_SUCCESS) {
+        instance->home = context;
+        instance->home_id = context->id;
+        *out = instance;
     }
     pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult function_in_context(struct function *function, struct context *context, struct function **out)
+{
+    struct module *module;
+    CUresult result = module_in_context(function->module, context, &module);
+    if (result == CUDA_SUCCESS)
+        *out = &module->functions[function->index];
     return result;
 }
 

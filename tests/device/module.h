@@ -1,8 +1,9 @@
 /* Modules, libraries and functions: loaded programs and handles into them.
  *
  * A library's kernels and a module's functions are the same objects: a CUkernel may be used wherever a
- * CUfunction is expected. Module globals are device memory, allocated at load. Modules go with their context
- * or by unload, after the device is idle; libraries by unload. */
+ * CUfunction is expected. Module globals are device memory, allocated at load. A library with globals has them once
+ * for every context that uses it. Modules go with their context or by unload, after the device is idle; libraries by
+ * unload. */
 #pragma once
 #include "tests/device/program.h"
 
@@ -24,7 +25,13 @@ struct module {
     struct context *context; /* NULL: a library's */
     uint64_t context_id;
     struct program *program;
-    CUdeviceptr globals; /* one allocation for all; 0: none */
+    CUdeviceptr globals;  /* one allocation for all; 0: none */
+    int device;           /* where they are */
+    struct context *home; /* of a library: the context whose globals these are; NULL: nobody's yet */
+    uint64_t home_id;
+    char *text; /* of a library with globals, for its instances */
+    size_t text_bytes;
+    struct module *instances; /* of a library: the same once more, for other contexts, linked by next */
     size_t function_count;
     struct function *functions;
     struct module *next;
@@ -49,7 +56,12 @@ void module_unload(struct module *module);
 struct function *module_find_function(struct module *module, const char *name);
 CUresult module_find_global(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 
+/* The library as the context sees it (a module is always itself): with the context's own globals. */
+CUresult module_in_context(struct module *module, struct context *context, struct module **out);
+
 CUresult function_find(CUfunction handle, struct function **out);
+/* The same function of module_in_context. */
+CUresult function_in_context(struct function *function, struct context *context, struct function **out);
 /* Compiled and ready to run; CUDA_ERROR_INVALID_PTX or what else went wrong, with a line on stderr. */
 CUresult function_prepare(struct function *function);
 

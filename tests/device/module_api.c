@@ -260,8 +260,10 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
         return result;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUmodule)module;
-    return CUDA_SUCCESS;
+    result = module_in_context(module, context, &module);
+    if (result == CUDA_SUCCESS)
+        *out = (CUmodule)module;
+    return result;
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name)
@@ -271,6 +273,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handl
     CUresult result = context_enter(&context);
     if (result == CUDA_SUCCESS)
         result = find_library(handle, &module);
+    if (result == CUDA_SUCCESS)
+        result = module_in_context(module, context, &module);
     if (result != CUDA_SUCCESS)
         return result;
     return name == NULL ? CUDA_ERROR_INVALID_VALUE : module_find_global(module, name, address, bytes);

@@ -60,7 +60,7 @@ static bool is_held_back(const struct stream *stream, struct stream **active, si
 
 bool order_is_ready(const struct stream *stream, struct stream **active, size_t count)
 {
-    if (is_held_back(stream, active, count))
+    if (stream->is_running || is_held_back(stream, active, count))
         return false;
     const struct work *head = stream->head;
     if (stream->context->error != CUDA_SUCCESS)

@@ -46,10 +46,10 @@ void parking_put(struct mapping *mapping)
     state.count++;
 }
 
-struct mapping *parking_take(size_t bytes)
+struct mapping *parking_take(int device, size_t bytes)
 {
     struct mapping **link = bucket_of(bytes);
-    while (*link != NULL && (*link)->bytes != bytes)
+    while (*link != NULL && ((*link)->bytes != bytes || (*link)->physical->device != device))
         link = &(*link)->next_parked;
     struct mapping *mapping = *link;
     if (mapping == NULL || !space_protect(mapping->base, bytes, PROT_READ | PROT_WRITE))
@@ -60,18 +60,23 @@ struct mapping *parking_take(size_t bytes)
     return mapping;
 }
 
-static void make_free(size_t bytes)
+static void make_free(int device, size_t bytes)
 {
-    for (size_t i = 0; i < BUCKETS; i++)
-        while (state.buckets[i] != NULL && frames_free() < bytes)
-            evict(&state.buckets[i]);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct mapping **link = &state.buckets[i]; *link != NULL && frames_free(device) < bytes;) {
+            if ((*link)->physical->device == device)
+                evict(link);
+            else
+                link = &(*link)->next_parked;
+        }
+    }
 }
 
-struct physical *parking_create_physical(size_t bytes, int poison)
+struct physical *parking_create_physical(int device, size_t bytes, int poison)
 {
-    if (bytes > frames_total() - frames_used())
+    if (bytes > frames_total() - frames_used(device))
         return NULL;
-    if (frames_free() < bytes)
-        make_free(bytes);
-    return physical_create(bytes, poison);
+    if (frames_free(device) < bytes)
+        make_free(device, bytes);
+    return physical_create(device, bytes, poison);
 }

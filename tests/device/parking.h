@@ -8,8 +8,8 @@
 
 /* Takes the mapping (MAPPING_ALLOCATION or MAPPING_SLAB, the only holder of its frames) out of use. */
 void parking_put(struct mapping *mapping);
-/* One of exactly that size, in use and accessible again, or NULL. */
-struct mapping *parking_take(size_t bytes);
+/* One of that device and of exactly that size, in use and accessible again, or NULL. */
+struct mapping *parking_take(int device, size_t bytes);
 
 /* physical_create, taking parked frames where free ones do not suffice. */
-struct physical *parking_create_physical(size_t bytes, int poison);
+struct physical *parking_create_physical(int device, size_t bytes, int poison);

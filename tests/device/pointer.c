@@ -79,7 +79,7 @@ static bool answer(const struct pointer *pointer, CUpointer_attribute attribute,
         *(unsigned *)value = pointer->is_device && pointer->allocation.is_managed;
         return true;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = 0;
+        *(int *)value = pointer->is_device ? pointer->allocation.device : pointer->context->device;
         return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         *(unsigned *)value = 0;
@@ -220,10 +220,8 @@ CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, 
     return result != CUDA_SUCCESS ? result : check_managed(address, bytes);
 }
 
-CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
-{
-    return cuMemPrefetchAsync(address, bytes, device, per_thread(stream));
-}
+TWIN(cuMemPrefetchAsync, _ptsz, (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream),
+     (address, bytes, device, per_thread(stream)))
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
                                CUstream stream)
@@ -233,8 +231,6 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation 
     return cuMemPrefetchAsync(address, bytes, location.id, stream);
 }
 
-CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-                                    CUstream stream)
-{
-    return cuMemPrefetchAsync_v2(address, bytes, location, flags, per_thread(stream));
-}
+TWIN(cuMemPrefetchAsync_v2, _ptsz,
+     (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags, CUstream stream),
+     (address, bytes, location, flags, per_thread(stream)))

@@ -6,8 +6,43 @@
 #include "tests/device/memory.h"
 #include <stdlib.h>
 
-static struct pool default_pool = {.magic = HANDLE_POOL, .is_default = true, .reuse = {1, 1, 1}};
-static struct pool *current_pool = &default_pool;
+/* Of each device; made at first use, under memory_lock. */
+static struct {
+    struct pool *standard, *current;
+} pools[DEVICES_MAX];
+
+static struct pool *pool_new(const CUmemPoolProps *properties)
+{
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        abort();
+    *pool = (struct pool){.magic = HANDLE_POOL, .properties = *properties, .reuse = {1, 1, 1}};
+    pool->access[properties->location.id] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return pool;
+}
+
+static struct pool *default_pool(int device)
+{
+    memory_lock();
+    if (pools[device].standard == NULL) {
+        CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+        pools[device].standard = pools[device].current = pool_new(&properties);
+        pools[device].standard->is_default = true;
+    }
+    struct pool *pool = pools[device].standard;
+    memory_unlock();
+    return pool;
+}
+
+static struct pool *current_pool(int device)
+{
+    default_pool(device);
+    memory_lock();
+    struct pool *pool = pools[device].current;
+    memory_unlock();
+    return pool;
+}
 
 static CUresult find(CUmemoryPool handle, struct pool **out)
 {
@@ -18,6 +53,7 @@ static CUresult find(CUmemoryPool handle, struct pool **out)
     return CUDA_SUCCESS;
 }
 
+/* A NULL pool: the current one of the stream's device. */
 static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUstream handle)
 {
     struct context *context;
@@ -27,17 +63,19 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUst
         return result;
     if (stream->capture != NULL)
         return capture_refuse(stream);
-    return memory_allocate(bytes, USE_PLAIN, NULL, pool, out);
+    if (pool == NULL)
+        pool = current_pool(stream->context->device);
+    return memory_allocate(pool->properties.location.id, bytes, USE_PLAIN, NULL, pool, out);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
-    return allocate(out, bytes, current_pool, stream);
+    return allocate(out, bytes, NULL, stream);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
-    return allocate(out, bytes, current_pool, per_thread(stream));
+    return allocate(out, bytes, NULL, per_thread(stream));
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
@@ -47,10 +85,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool ha
     return result != CUDA_SUCCESS ? result : allocate(out, bytes, pool, stream);
 }
 
-CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
-{
-    return cuMemAllocFromPoolAsync(out, bytes, handle, per_thread(stream));
-}
+TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * out, size_t bytes, CUmemoryPool handle, CUstream stream),
+     (out, bytes, handle, per_thread(stream)))
 
 static CUresult free_async(CUdeviceptr address, CUstream handle)
 {
@@ -90,13 +126,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
         return CUDA_ERROR_INVALID_VALUE;
     if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (properties->location.id != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
-    struct pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *pool = (struct pool){.magic = HANDLE_POOL, .properties = *properties, .reuse = {1, 1, 1}};
-    *out = (CUmemoryPool)pool;
+    result = device_check(properties->location.id);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *out = (CUmemoryPool)pool_new(properties);
     return CUDA_SUCCESS;
 }
 
@@ -108,9 +141,10 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle)
         return result;
     if (pool->is_default)
         return CUDA_ERROR_INVALID_VALUE;
+    int device = pool->properties.location.id;
     memory_lock();
-    if (current_pool == pool)
-        current_pool = &default_pool;
+    if (pools[device].current == pool)
+        pools[device].current = pools[device].standard;
     pool->is_dying = true;
     bool is_empty = pool->live == 0;
     memory_unlock();
@@ -206,15 +240,23 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, 
     CUresult result = find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
+    if (count > 0 && access == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        if (access == NULL || access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             return CUDA_ERROR_INVALID_VALUE;
-        if (access[i].location.id != 0)
-            return CUDA_ERROR_INVALID_DEVICE;
+        result = device_check(access[i].location.id);
+        if (result != CUDA_SUCCESS)
+            return result;
         /* The device that owns the pool cannot be shut out of it. */
-        if (access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        if (access[i].location.id == pool->properties.location.id &&
+            access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_DEVICE;
     }
+    memory_lock();
+    for (size_t i = 0; i < count; i++)
+        pool->access[access[i].location.id] = access[i].flags;
+    memory_unlock();
     return CUDA_SUCCESS;
 }
 
@@ -224,10 +266,12 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmem
     CUresult result = find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
-    if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id != 0)
+    if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return CUDA_SUCCESS;
+    result = device_check(location->id);
+    if (result == CUDA_SUCCESS)
+        *flags = pool->access[location->id];
+    return result;
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
@@ -237,7 +281,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
         return result;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUmemoryPool)&default_pool;
+    *out = (CUmemoryPool)default_pool(device);
     return CUDA_SUCCESS;
 }
 
@@ -248,7 +292,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
         return result;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUmemoryPool)current_pool;
+    *out = (CUmemoryPool)current_pool(device);
     return CUDA_SUCCESS;
 }
 
@@ -258,7 +302,13 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
     CUresult result = device_check(device);
     if (result == CUDA_SUCCESS)
         result = find(handle, &pool);
-    if (result == CUDA_SUCCESS)
-        current_pool = pool;
-    return result;
+    if (result == CUDA_SUCCESS && pool->properties.location.id != device)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    default_pool(device);
+    memory_lock();
+    pools[device].current = pool;
+    memory_unlock();
+    return CUDA_SUCCESS;
 }

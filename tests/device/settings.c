@@ -103,10 +103,76 @@ static bool read_memory(struct settings *out)
     return true;
 }
 
+void settings_uuid(unsigned device_id, unsigned char uuid[16])
+{
+    char text[24];
+    snprintf(text, sizeof text, "cpu-device-%05u", device_id);
+    memcpy(uuid, text, 16);
+}
+
+void settings_print_uuid(unsigned device_id, char text[48])
+{
+    unsigned char uuid[16];
+    settings_uuid(device_id, uuid);
+    char *at = text + sprintf(text, "GPU-");
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid[i]);
+}
+
+/* A number, or the beginning of one UUID and of no other. */
+static bool find_device(const char *token, size_t length, unsigned count, unsigned *out)
+{
+    unsigned matches = 0, digits = 0;
+    char text[48];
+    while (digits < length && token[digits] >= '0' && token[digits] <= '9')
+        digits++;
+    if (length > 0 && digits == length && length < 6) {
+        *out = (unsigned)atoi(token);
+        return *out < count;
+    }
+    for (unsigned i = 0; i < count && length > 4; i++) {
+        settings_print_uuid(i, text);
+        if (strncmp(text, token, length) == 0) {
+            *out = i;
+            matches++;
+        }
+    }
+    return matches == 1;
+}
+
+static bool is_listed(const struct settings *settings, unsigned device_id)
+{
+    for (unsigned i = 0; i < settings->device_count; i++)
+        if (settings->device_ids[i] == device_id)
+            return true;
+    return false;
+}
+
+/* As the driver reads it: the list ends at the first entry that names no device, or one named before. */
+static void choose_devices(struct settings *out, unsigned count)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    for (unsigned i = 0; list == NULL && i < count; i++)
+        out->device_ids[out->device_count++] = i;
+    while (list != NULL && *list != '\0') {
+        size_t length = strcspn(list, ",");
+        unsigned device_id = 0;
+        if (!find_device(list, length, count, &device_id) || is_listed(out, device_id))
+            return;
+        out->device_ids[out->device_count++] = device_id;
+        list += length + (list[length] == ',');
+    }
+}
+
 static bool read_all(struct settings *out)
 {
     uint64_t threads = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t count = 1;
     out->capability = 121;
+    if (!read_number("CPUDEV_COUNT", 1, DEVICES_MAX, &count, "a number from 1 to 16"))
+        return false;
+    out->device_total = (unsigned)count;
+    choose_devices(out, (unsigned)count);
     if (!read_memory(out))
         return false;
     if (!read_number("CPUDEV_THREADS", 1, 256, &threads, "a number from 1 to 256"))

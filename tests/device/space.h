@@ -8,6 +8,7 @@
  * (fixed before the first context exists). */
 #pragma once
 #include "tests/device/frames.h"
+#include "tests/device/settings.h"
 
 enum mapping_kind {
     MAPPING_ALLOCATION, /* cuMemAlloc and kin */
@@ -25,8 +26,9 @@ struct mapping {
     size_t asked_bytes; /* what the program asked for; at most bytes */
     struct physical *physical;
     enum mapping_kind kind;
-    int protection; /* PROT_* */
-    bool is_placed; /* its frames are mapped by the host (else the granules are bare) */
+    int protection;                    /* PROT_*, of all devices together */
+    unsigned char access[DEVICES_MAX]; /* CUmemAccess_flags of each */
+    bool is_placed;                    /* its frames are mapped by the host (else the granules are bare) */
     bool is_managed;
     struct slab *slab; /* MAPPING_SLAB */
     struct pool *pool; /* stream-ordered allocations */

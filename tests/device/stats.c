@@ -1,4 +1,5 @@
 #include "tests/device/stats.h"
+#include "tests/device/settings.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -7,10 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum counter { PEAK, LAUNCHES, COMPILED, COUNTERS };
+enum counter { PEAK, LAUNCHES, COMPILED, DEVICE_PEAK, COUNTERS = DEVICE_PEAK + DEVICES_MAX };
 
 #define DIGITS 20
-static const char *const keys[COUNTERS] = {"\"peak_bytes\":", "\"launches\":", "\"kernels_compiled\":"};
+static const char *const before[DEVICE_PEAK + 1] = {
+    "{\"peak_bytes\":", ",\"launches\":", ",\"kernels_compiled\":", ",\"device_peak_bytes\":["};
 
 static struct {
     _Atomic uint64_t values[COUNTERS];
@@ -32,29 +34,31 @@ static void print(enum counter counter)
     pthread_mutex_unlock(&state.lock);
 }
 
-static size_t lay_out(char *text, size_t at[COUNTERS])
+static size_t lay_out(char *text, size_t at[COUNTERS], unsigned count)
 {
     size_t length = 0;
-    for (int i = 0; i < COUNTERS; i++) {
-        text[length++] = i == 0 ? '{' : ',';
-        memcpy(text + length, keys[i], strlen(keys[i]));
-        length += strlen(keys[i]);
+    for (unsigned i = 0; i < count; i++) {
+        const char *key = i <= DEVICE_PEAK ? before[i] : ",";
+        memcpy(text + length, key, strlen(key));
+        length += strlen(key);
         at[i] = length;
         memset(text + length, ' ', DIGITS);
         length += DIGITS;
         text[length - 1] = '0';
     }
+    text[length++] = ']';
     text[length++] = '}';
     text[length++] = '\n';
     return length;
 }
 
-void stats_open(const char *path)
+void stats_open(const char *path, unsigned device_count)
 {
     if (path == NULL || state.fields[0] != NULL)
         return;
-    char text[256];
-    size_t at[COUNTERS], length = lay_out(text, at);
+    char text[1024];
+    unsigned count = DEVICE_PEAK + device_count;
+    size_t at[COUNTERS], length = lay_out(text, at, count);
     int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     void *map = MAP_FAILED;
     if (file >= 0 && write(file, text, length) == (ssize_t)length)
@@ -65,9 +69,9 @@ void stats_open(const char *path)
         fprintf(stderr, "cpu device: CPUDEV_STATS=%s: cannot be written\n", path);
         return;
     }
-    for (int i = 0; i < COUNTERS; i++)
+    for (unsigned i = 0; i < count; i++)
         state.fields[i] = (char *)map + at[i];
-    for (int i = 0; i < COUNTERS; i++)
+    for (unsigned i = 0; i < count; i++)
         print((enum counter)i);
 }
 
@@ -87,6 +91,12 @@ void stats_set_peak(uint64_t bytes)
 {
     atomic_store_explicit(&state.values[PEAK], bytes, memory_order_relaxed);
     print(PEAK);
+}
+
+void stats_set_device_peak(int device, uint64_t bytes)
+{
+    atomic_store_explicit(&state.values[DEVICE_PEAK + device], bytes, memory_order_relaxed);
+    print((enum counter)(DEVICE_PEAK + device));
 }
 
 uint64_t stats_launches(void)

@@ -142,6 +142,8 @@ struct work *work_copy(const struct work *work)
     }
     if (work->kind == WORK_GRID)
         copy->grid.grid.params = copy->payload != NULL ? copy->payload : copy->inline_bytes;
+    if (work->kind == WORK_COPY && work->copy.is_staged)
+        copy->copy.source = (uint64_t)(copy->payload != NULL ? copy->payload : copy->inline_bytes);
     return copy;
 }
 

@@ -59,6 +59,7 @@ struct copy_work {
     size_t width, height, depth;
     size_t destination_pitch, source_pitch, destination_slice, source_slice;
     bool is_to_host;
+    bool is_staged; /* the source is in the work's own room */
 };
 
 struct fill_work {

@@ -61,10 +61,7 @@ CUresult cuStreamSynchronize(CUstream handle)
     return stream->context->error;
 }
 
-CUresult cuStreamSynchronize_ptsz(CUstream handle)
-{
-    return cuStreamSynchronize(per_thread(handle));
-}
+TWIN(cuStreamSynchronize, _ptsz, (CUstream handle), (per_thread(handle)))
 
 CUresult cuStreamQuery(CUstream handle)
 {
@@ -80,100 +77,27 @@ CUresult cuStreamQuery(CUstream handle)
     return context->error;
 }
 
-CUresult cuStreamQuery_ptsz(CUstream handle)
-{
-    return cuStreamQuery(per_thread(handle));
-}
+TWIN(cuStreamQuery, _ptsz, (CUstream handle), (per_thread(handle)))
 
-CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (flags == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = stream->flags;
-    return CUDA_SUCCESS;
-}
+#define QUESTION(name, type, answer)                                                                                   \
+    CUresult name(CUstream handle, type *out)                                                                          \
+    {                                                                                                                  \
+        struct context *context;                                                                                       \
+        struct stream *stream;                                                                                         \
+        CUresult result = stream_enter(handle, &context, &stream);                                                     \
+        if (result == CUDA_SUCCESS && out == NULL)                                                                     \
+            result = CUDA_ERROR_INVALID_VALUE;                                                                         \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            *out = answer;                                                                                             \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    TWIN(name, _ptsz, (CUstream stream, type * out), (per_thread(stream), out))
 
-CUresult cuStreamGetFlags_ptsz(CUstream handle, unsigned int *flags)
-{
-    return cuStreamGetFlags(per_thread(handle), flags);
-}
-
-CUresult cuStreamGetPriority(CUstream handle, int *priority)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (priority == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *priority = stream->priority;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetPriority_ptsz(CUstream handle, int *priority)
-{
-    return cuStreamGetPriority(per_thread(handle), priority);
-}
-
-CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (id == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *id = stream->id;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetId_ptsz(CUstream handle, unsigned long long *id)
-{
-    return cuStreamGetId(per_thread(handle), id);
-}
-
-CUresult cuStreamGetCtx(CUstream handle, CUcontext *out)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUcontext)stream->context;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCtx_ptsz(CUstream handle, CUcontext *out)
-{
-    return cuStreamGetCtx(per_thread(handle), out);
-}
-
-CUresult cuStreamGetDevice(CUstream handle, CUdevice *device)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (device == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *device = 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetDevice_ptsz(CUstream handle, CUdevice *device)
-{
-    return cuStreamGetDevice(per_thread(handle), device);
-}
+QUESTION(cuStreamGetFlags, unsigned int, stream->flags)
+QUESTION(cuStreamGetPriority, int, stream->priority)
+QUESTION(cuStreamGetId, unsigned long long, stream->id)
+QUESTION(cuStreamGetCtx, CUcontext, (CUcontext)stream->context)
+QUESTION(cuStreamGetDevice, CUdevice, stream->context->device)
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data)
 {
@@ -190,10 +114,7 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data)
     return work_take(stream, work);
 }
 
-CUresult cuLaunchHostFunc_ptsz(CUstream handle, CUhostFn function, void *data)
-{
-    return cuLaunchHostFunc(per_thread(handle), function, data);
-}
+TWIN(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn function, void *data), (per_thread(handle), function, data))
 
 CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
 {
@@ -210,10 +131,8 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *d
     return work_take(stream, work);
 }
 
-CUresult cuStreamAddCallback_ptsz(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
-{
-    return cuStreamAddCallback(per_thread(handle), function, data, flags);
-}
+TWIN(cuStreamAddCallback, _ptsz, (CUstream handle, CUstreamCallback function, void *data, unsigned int flags),
+     (per_thread(handle), function, data, flags))
 
 static CUresult submit_value(CUstream handle, enum work_kind kind, CUdeviceptr address, uint64_t value, unsigned flags,
                              bool is_wide)
@@ -285,7 +204,5 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t byt
     return result != CUDA_SUCCESS ? result : copy_check_device(address, 1);
 }
 
-CUresult cuStreamAttachMemAsync_ptsz(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags)
-{
-    return cuStreamAttachMemAsync(per_thread(handle), address, bytes, flags);
-}
+TWIN(cuStreamAttachMemAsync, _ptsz, (CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags),
+     (per_thread(handle), address, bytes, flags))

@@ -23,7 +23,7 @@ static CUresult check_location(const CUmemLocation *location)
 {
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    return location->id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return device_check(location->id);
 }
 
 static CUresult check_properties(const CUmemAllocationProp *properties)
@@ -105,7 +105,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUme
     if (bytes == 0 || !is_whole(bytes))
         return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
-    struct physical *physical = parking_create_physical(bytes, settings()->jitter == 0 ? -1 : POISON);
+    struct physical *physical =
+        parking_create_physical(properties->location.id, bytes, settings()->jitter == 0 ? -1 : POISON);
     if (physical != NULL) {
         physical->properties = *properties;
         physical->handle_count = 1;
@@ -190,21 +191,45 @@ CUresult cuMemUnmap(CUdeviceptr base, size_t bytes)
     return result;
 }
 
-static CUresult protection_of(const CUmemAccessDesc *access, int *protection)
+static bool is_access(CUmemAccess_flags flags)
 {
-    switch (access->flags) {
-    case CU_MEM_ACCESS_FLAGS_PROT_NONE:
-        *protection = PROT_NONE;
-        return CUDA_SUCCESS;
-    case CU_MEM_ACCESS_FLAGS_PROT_READ:
-        *protection = PROT_READ;
-        return CUDA_SUCCESS;
-    case CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
-        *protection = PROT_READ | PROT_WRITE;
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+           flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+/* What all devices together may do: the host's pages know of no devices. */
+static int protection_of(const struct mapping *mapping)
+{
+    int protection = PROT_NONE;
+    for (unsigned device = 0; device < settings()->device_count; device++) {
+        if (mapping->access[device] == CU_MEM_ACCESS_FLAGS_PROT_READ)
+            protection |= PROT_READ;
+        else if (mapping->access[device] == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            protection |= PROT_READ | PROT_WRITE;
     }
+    return protection;
+}
+
+/* Under memory_lock; the range is covered by whole mappings. Runs of mappings with the same protection go to the host
+ * in one call. */
+static bool set_access(CUdeviceptr base, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+    CUdeviceptr from = base, end = base + bytes;
+    int protection = PROT_NONE;
+    for (CUdeviceptr at = base; at < end;) {
+        struct mapping *mapping = space_find(at);
+        for (size_t i = 0; i < count; i++)
+            mapping->access[access[i].location.id] = (unsigned char)access[i].flags;
+        int own = protection_of(mapping);
+        if (at != from && own != protection) {
+            if (!space_protect(from, at - from, protection))
+                return false;
+            from = at;
+        }
+        protection = own;
+        at += mapping->bytes;
+    }
+    return space_protect(from, end - from, protection);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccessDesc *access, size_t count)
@@ -214,18 +239,17 @@ CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccessDesc *a
         return result;
     if (access == NULL || count == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    int protection = PROT_NONE;
     for (size_t i = 0; i < count; i++) {
         result = check_location(&access[i].location);
-        if (result == CUDA_SUCCESS)
-            result = protection_of(&access[i], &protection);
+        if (result == CUDA_SUCCESS && !is_access(access[i].flags))
+            result = CUDA_ERROR_INVALID_VALUE;
         if (result != CUDA_SUCCESS)
             return result;
     }
     memory_lock();
     if (!is_virtual_range(base, bytes))
         result = CUDA_ERROR_INVALID_VALUE;
-    else if (!space_protect(base, bytes, protection))
+    else if (!set_access(base, bytes, access, count))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     memory_unlock();
     return result;
@@ -245,10 +269,11 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     const struct mapping *mapping = space_find(address);
     if (mapping == NULL)
         result = CUDA_ERROR_INVALID_VALUE;
-    else if (mapping->protection & PROT_WRITE)
-        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    else if (mapping->kind == MAPPING_VIRTUAL)
+        *flags = mapping->access[location->id];
     else
-        *flags = mapping->protection ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        *flags = mapping->physical->device == location->id ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     memory_unlock();
     return result;
 }

@@ -252,6 +252,112 @@ static void refuses_nonsense(void **unused)
     fails(cuStreamWaitValue32_v2(NULL, 6, 1, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t door_moved = PTHREAD_COND_INITIALIZER;
+static bool is_door_open;
+
+/* A host function that waits for what another one, in another stream, is to do. */
+static void wait_at_door(void *number)
+{
+    pthread_mutex_lock(&door);
+    while (!is_door_open)
+        pthread_cond_wait(&door_moved, &door);
+    pthread_mutex_unlock(&door);
+    note(number);
+}
+
+static void open_door(void *number)
+{
+    note(number);
+    pthread_mutex_lock(&door);
+    is_door_open = true;
+    pthread_cond_broadcast(&door_moved);
+    pthread_mutex_unlock(&door);
+}
+
+static void *open_door_after_stream(void *stream)
+{
+    CUcontext context;
+    if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+        cuStreamSynchronize(stream) != CUDA_SUCCESS)
+        return NULL;
+    open_door((void *)1);
+    return stream;
+}
+
+static void a_blocked_host_function_stops_its_own_stream_only(void **unused)
+{
+    (void)unused;
+    CUstream waits[3], works;
+    CUdeviceptr memory;
+    uint32_t value = 0;
+    is_door_open = false;
+    succeeds(cuMemAlloc_v2(&memory, 64));
+    for (int i = 0; i < 3; i++) {
+        succeeds(cuStreamCreate(&waits[i], CU_STREAM_NON_BLOCKING));
+        succeeds(cuLaunchHostFunc(waits[i], wait_at_door, (void *)(intptr_t)(10 + i)));
+        note_in(waits[i], 20 + i);
+    }
+    succeeds(cuStreamCreate(&works, CU_STREAM_NON_BLOCKING));
+    succeeds(cuMemsetD32Async(memory, 7, 16, works));
+    succeeds(cuMemcpyDtoHAsync_v2(&value, memory, 4, works));
+    succeeds(cuStreamSynchronize(works));
+    assert_int_equal(value, 7);
+    assert_int_equal(written, 0);
+    pthread_t thread;
+    void *is_good = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, open_door_after_stream, works), 0);
+    for (int i = 0; i < 3; i++)
+        succeeds(cuStreamSynchronize(waits[i]));
+    pthread_join(thread, &is_good);
+    assert_non_null(is_good);
+    assert_int_equal(written, 7);
+    assert_int_equal(journal[0], 1);
+    for (int i = 0; i < 3; i++)
+        succeeds(cuStreamDestroy_v2(waits[i]));
+    succeeds(cuStreamDestroy_v2(works));
+    succeeds(cuMemFree_v2(memory));
+}
+
+/* The door is opened by a host function behind device work in another stream, which waits for an event. */
+static void host_functions_may_wait_for_each_other(void **unused)
+{
+    (void)unused;
+    CUstream first, second;
+    CUevent event;
+    is_door_open = false;
+    succeeds(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+    succeeds(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    succeeds(cuEventCreate(&event, 0));
+    succeeds(cuEventRecord(event, first));
+    succeeds(cuLaunchHostFunc(first, wait_at_door, (void *)2));
+    succeeds(cuStreamWaitEvent(second, event, 0));
+    succeeds(cuLaunchHostFunc(second, open_door, (void *)1));
+    succeeds(cuCtxSynchronize());
+    assert_int_equal(written, 2);
+    assert_int_equal(journal[0], 1);
+    assert_int_equal(journal[1], 2);
+    succeeds(cuEventDestroy_v2(event));
+    succeeds(cuStreamDestroy_v2(first));
+    succeeds(cuStreamDestroy_v2(second));
+}
+
+static _Atomic int inner_result;
+
+static void call_driver(void *stream)
+{
+    inner_result = cuStreamQuery(stream);
+}
+
+static void a_host_function_may_not_call_the_driver(void **unused)
+{
+    (void)unused;
+    inner_result = CUDA_SUCCESS;
+    succeeds(cuLaunchHostFunc(NULL, call_driver, NULL));
+    succeeds(cuCtxSynchronize());
+    assert_int_equal(inner_result, CUDA_ERROR_NOT_PERMITTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +369,9 @@ int main(void)
         cmocka_unit_test_setup(pageable_copies_keep_their_promise, reset),
         cmocka_unit_test_setup(threads_have_streams_of_their_own, reset),
         cmocka_unit_test_setup(refuses_nonsense, reset),
+        cmocka_unit_test_setup(a_blocked_host_function_stops_its_own_stream_only, reset),
+        cmocka_unit_test_setup(host_functions_may_wait_for_each_other, reset),
+        cmocka_unit_test_setup(a_host_function_may_not_call_the_driver, reset),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

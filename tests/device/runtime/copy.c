@@ -78,19 +78,36 @@ cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, enum 
     return runtime_result(copy_streamed(to, from, bytes, kind, stream, true));
 }
 
+/* The contexts of both devices. */
+static cudaError_t enter_peers(int to_device, int from_device, CUcontext *to, CUcontext *from)
+{
+    cudaError_t error = runtime_enter();
+    if (error != cudaSuccess)
+        return error;
+    CUresult result = runtime_primary(to_device, to);
+    if (result == CUDA_SUCCESS)
+        result = runtime_primary(from_device, from);
+    return runtime_result(result);
+}
+
 cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
 {
-    if (to_device != runtime_device() || from_device != runtime_device())
-        return runtime_record(cudaErrorInvalidDevice);
-    return cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice);
+    CUcontext to_context, from_context;
+    cudaError_t error = enter_peers(to_device, from_device, &to_context, &from_context);
+    if (error != cudaSuccess || bytes == 0)
+        return error;
+    return runtime_result(driver.cuMemcpyPeer((CUdeviceptr)to, to_context, (CUdeviceptr)from, from_context, bytes));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                                 cudaStream_t stream)
 {
-    if (to_device != runtime_device() || from_device != runtime_device())
-        return runtime_record(cudaErrorInvalidDevice);
-    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+    CUcontext to_context, from_context;
+    cudaError_t error = enter_peers(to_device, from_device, &to_context, &from_context);
+    if (error != cudaSuccess || bytes == 0)
+        return error;
+    return runtime_result(
+        driver.cuMemcpyPeerAsync((CUdeviceptr)to, to_context, (CUdeviceptr)from, from_context, bytes, stream));
 }
 
 /* Address of the bytes [offset, offset + bytes) of a registered variable. */
@@ -204,39 +221,14 @@ cudaError_t cudaMemsetAsync_ptsz(void *to, int value, size_t bytes, cudaStream_t
     return runtime_result(driver.cuMemsetD8Async_ptsz((CUdeviceptr)to, (unsigned char)value, bytes, stream));
 }
 
-cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemsetD2D8_v2((CUdeviceptr)to, pitch, (unsigned char)value, width, height));
-}
-
-cudaError_t cudaMemset2D_ptds(void *to, size_t pitch, int value, size_t width, size_t height)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemsetD2D8_v2_ptds((CUdeviceptr)to, pitch, (unsigned char)value, width, height));
-}
-
-cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(
-        driver.cuMemsetD2D8Async((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream));
-}
-
-cudaError_t cudaMemset2DAsync_ptsz(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(
-        driver.cuMemsetD2D8Async_ptsz((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream));
-}
+FORWARD(cudaMemset2D, (void *to, size_t pitch, int value, size_t width, size_t height),
+        cuMemsetD2D8_v2((CUdeviceptr)to, pitch, (unsigned char)value, width, height))
+FORWARD(cudaMemset2D_ptds, (void *to, size_t pitch, int value, size_t width, size_t height),
+        cuMemsetD2D8_v2_ptds((CUdeviceptr)to, pitch, (unsigned char)value, width, height))
+FORWARD(cudaMemset2DAsync, (void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
+        cuMemsetD2D8Async((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream))
+FORWARD(cudaMemset2DAsync_ptsz, (void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
+        cuMemsetD2D8Async_ptsz((CUdeviceptr)to, pitch, (unsigned char)value, width, height, stream))
 
 /* Slice by slice: the rows of one slice follow each other at the pitch. */
 static cudaError_t fill_box(struct cudaPitchedPtr to, int value, struct cudaExtent extent, cudaStream_t stream,

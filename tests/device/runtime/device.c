@@ -1,13 +1,8 @@
 #include "tests/device/runtime/runtime.h"
 #include <string.h>
 
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));
-}
+FORWARD_LOADED(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device),
+               cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device))
 
 struct property {
     size_t offset, bytes;
@@ -100,50 +95,31 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
     return runtime_result(result);
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceGetPCIBusId(text, length, device));
-}
+FORWARD_LOADED(cudaDeviceGetPCIBusId, (char *text, int length, int device), cuDeviceGetPCIBusId(text, length, device))
+FORWARD_LOADED(cudaDeviceCanAccessPeer, (int *can, int device, int peer), cuDeviceCanAccessPeer(can, device, peer))
+FORWARD(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit), cuCtxGetLimit(value, (CUlimit)limit))
+FORWARD(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value), cuCtxSetLimit((CUlimit)limit, value))
+FORWARD(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config), cuCtxGetCacheConfig((CUfunc_cache *)config))
+FORWARD(cudaDeviceSetCacheConfig, (enum cudaFuncCache config), cuCtxSetCacheConfig((CUfunc_cache)config))
 
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceCanAccessPeer(can, device, peer));
-}
-
-cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
-{
+    CUcontext context;
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuCtxGetLimit(value, (CUlimit)limit));
+    if (error == cudaSuccess)
+        error = runtime_result(runtime_primary(peer, &context));
+    return error != cudaSuccess ? error : runtime_result(driver.cuCtxEnablePeerAccess(context, flags));
 }
 
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
+cudaError_t cudaDeviceDisablePeerAccess(int peer)
 {
+    CUcontext context;
     cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuCtxSetLimit((CUlimit)limit, value));
+    if (error == cudaSuccess)
+        error = runtime_result(runtime_primary(peer, &context));
+    return error != cudaSuccess ? error : runtime_result(driver.cuCtxDisablePeerAccess(context));
 }
 
-cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuCtxGetCacheConfig((CUfunc_cache *)config));
-}
-
-cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuCtxSetCacheConfig((CUfunc_cache)config));
-}
+FORWARD_LOADED(cudaDeviceGetByPCIBusId, (int *device, const char *text), cuDeviceGetByPCIBusId(device, text))
+FORWARD_LOADED(cudaDeviceGetP2PAttribute, (int *value, enum cudaDeviceP2PAttr attribute, int from, int to),
+               cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attribute, from, to))

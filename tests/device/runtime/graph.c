@@ -1,77 +1,19 @@
 /* Graphs and capture. Kernel nodes name host functions here and kernels in the driver; the rest is handed on. */
 #include "tests/device/runtime/runtime.h"
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
-}
-
-cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuStreamBeginCapture_v2_ptsz(stream, (CUstreamCaptureMode)mode));
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuStreamEndCapture(stream, graph));
-}
-
-cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuStreamEndCapture_ptsz(stream, graph));
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode));
-}
-
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphCreate(graph, flags));
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphDestroy(graph));
-}
-
-cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphClone(clone, graph));
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphGetNodes(graph, nodes, count));
-}
+FORWARD(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
+        cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode))
+FORWARD(cudaStreamBeginCapture_ptsz, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
+        cuStreamBeginCapture_v2_ptsz(stream, (CUstreamCaptureMode)mode))
+FORWARD(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *graph), cuStreamEndCapture(stream, graph))
+FORWARD(cudaStreamEndCapture_ptsz, (cudaStream_t stream, cudaGraph_t *graph), cuStreamEndCapture_ptsz(stream, graph))
+FORWARD_LOADED(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
+               cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode))
+FORWARD(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags), cuGraphCreate(graph, flags))
+FORWARD_LOADED(cudaGraphDestroy, (cudaGraph_t graph), cuGraphDestroy(graph))
+FORWARD_LOADED(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t graph), cuGraphClone(clone, graph))
+FORWARD_LOADED(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count),
+               cuGraphGetNodes(graph, nodes, count))
 
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type)
 {
@@ -82,26 +24,15 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
     return runtime_result(driver.cuGraphNodeGetType(node, (CUgraphNodeType *)type));
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphInstantiateWithFlags(exec, graph, flags));
-}
+FORWARD(cudaGraphInstantiateWithFlags, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
+        cuGraphInstantiateWithFlags(exec, graph, flags))
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
     return cudaGraphInstantiateWithFlags(exec, graph, flags);
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphExecDestroy(exec));
-}
+FORWARD_LOADED(cudaGraphExecDestroy, (cudaGraphExec_t exec), cuGraphExecDestroy(exec))
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info)
 {
@@ -112,29 +43,9 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGra
     return runtime_result(driver.cuGraphExecUpdate_v2(exec, graph, (CUgraphExecUpdateResultInfo *)info));
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphLaunch(exec, stream));
-}
-
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphLaunch_ptsz(exec, stream));
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphUpload(exec, stream));
-}
+FORWARD(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphLaunch(exec, stream))
+FORWARD(cudaGraphLaunch_ptsz, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphLaunch_ptsz(exec, stream))
+FORWARD(cudaGraphUpload, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphUpload(exec, stream))
 
 cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
 {
@@ -234,20 +145,10 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const
     return runtime_result(driver.cuGraphAddHostNode(node, graph, dependencies, count, &host));
 }
 
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                  size_t count)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphAddEmptyNode(node, graph, dependencies, count));
-}
-
-cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                       size_t count, cudaGraph_t child)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuGraphAddChildGraphNode(node, graph, dependencies, count, child));
-}
+FORWARD(cudaGraphAddEmptyNode,
+        (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t count),
+        cuGraphAddEmptyNode(node, graph, dependencies, count))
+FORWARD(cudaGraphAddChildGraphNode,
+        (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t count,
+         cudaGraph_t child),
+        cuGraphAddChildGraphNode(node, graph, dependencies, count, child))

@@ -172,18 +172,7 @@ cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const voi
     return launch_ex(config, host_function, args, true);
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuLaunchHostFunc(stream, function, data));
-}
-
-cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void *data)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuLaunchHostFunc_ptsz(stream, function, data));
-}
+FORWARD(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *data),
+        cuLaunchHostFunc(stream, function, data))
+FORWARD(cudaLaunchHostFunc_ptsz, (cudaStream_t stream, cudaHostFn_t function, void *data),
+        cuLaunchHostFunc_ptsz(stream, function, data))

@@ -72,45 +72,12 @@ cudaError_t cudaFreeHost(void *memory)
     return runtime_result(driver.cuMemFreeHost(memory));
 }
 
-cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemHostRegister_v2(memory, bytes, flags));
-}
-
-cudaError_t cudaHostUnregister(void *memory)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemHostUnregister(memory));
-}
-
-cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemHostGetDevicePointer_v2((CUdeviceptr *)device, host, flags));
-}
-
-cudaError_t cudaHostGetFlags(unsigned int *flags, void *host)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemHostGetFlags(flags, host));
-}
-
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemGetInfo_v2(free_bytes, total));
-}
+FORWARD(cudaHostRegister, (void *memory, size_t bytes, unsigned int flags), cuMemHostRegister_v2(memory, bytes, flags))
+FORWARD(cudaHostUnregister, (void *memory), cuMemHostUnregister(memory))
+FORWARD(cudaHostGetDevicePointer, (void **device, void *host, unsigned int flags),
+        cuMemHostGetDevicePointer_v2((CUdeviceptr *)device, host, flags))
+FORWARD(cudaHostGetFlags, (unsigned int *flags, void *host), cuMemHostGetFlags(flags, host))
+FORWARD(cudaMemGetInfo, (size_t * free_bytes, size_t *total), cuMemGetInfo_v2(free_bytes, total))
 
 cudaError_t cudaMallocAsync(void **out, size_t bytes, cudaStream_t stream)
 {
@@ -170,29 +137,9 @@ cudaError_t cudaFreeAsync_ptsz(void *memory, cudaStream_t stream)
     return runtime_result(driver.cuMemFreeAsync_ptsz((CUdeviceptr)memory, stream));
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceGetDefaultMemPool(pool, device));
-}
-
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceGetMemPool(pool, device));
-}
-
-cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceSetMemPool(device, pool));
-}
+FORWARD_LOADED(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device), cuDeviceGetDefaultMemPool(pool, device))
+FORWARD_LOADED(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device), cuDeviceGetMemPool(pool, device))
+FORWARD_LOADED(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), cuDeviceSetMemPool(device, pool))
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
 {
@@ -203,37 +150,12 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
     return runtime_result(driver.cuMemPoolCreate(pool, (const CUmemPoolProps *)properties));
 }
 
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemPoolDestroy(pool));
-}
-
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemPoolTrimTo(pool, keep));
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value));
-}
-
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attribute, value));
-}
+FORWARD_LOADED(cudaMemPoolDestroy, (cudaMemPool_t pool), cuMemPoolDestroy(pool))
+FORWARD_LOADED(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t keep), cuMemPoolTrimTo(pool, keep))
+FORWARD_LOADED(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value),
+               cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value))
+FORWARD_LOADED(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value),
+               cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attribute, value))
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *address)
 {

@@ -38,6 +38,8 @@ cudaError_t runtime_load(void);
 cudaError_t runtime_enter(void);
 /* The device that this thread uses. */
 int runtime_device(void);
+/* The primary context of a device, made if there was none. */
+CUresult runtime_primary(int device, CUcontext *out);
 
 /* Keeps the error for cudaGetLastError and returns it. */
 cudaError_t runtime_record(cudaError_t error);
@@ -50,3 +52,17 @@ cudaError_t registered_variable(const void *host_variable, CUdeviceptr *address,
 
 /* copy_rows.c: what a box of the runtime is to the driver. cudaErrorNotSupported for arrays. */
 cudaError_t runtime_box(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out);
+
+/* Calls that are one of the driver's, made once a context is there; LOADED: once the driver is. */
+#define FORWARD(name, parameters, call)                                                                                \
+    cudaError_t name parameters                                                                                        \
+    {                                                                                                                  \
+        cudaError_t error = runtime_enter();                                                                           \
+        return error != cudaSuccess ? error : runtime_result(driver.call);                                             \
+    }
+#define FORWARD_LOADED(name, parameters, call)                                                                         \
+    cudaError_t name parameters                                                                                        \
+    {                                                                                                                  \
+        cudaError_t error = runtime_load();                                                                            \
+        return error != cudaSuccess ? error : runtime_result(driver.call);                                             \
+    }

@@ -2,12 +2,14 @@
 #include "tests/device/runtime/runtime.h"
 #include <pthread.h>
 
+#define DEVICES_MAX 64
+
 static THREAD_LOCAL cudaError_t last_error;
 static THREAD_LOCAL int device;
 
 static struct {
     CUresult init_result;
-    CUcontext primary; /* retained once for the process */
+    CUcontext primaries[DEVICES_MAX]; /* of each device, retained once for the process */
     unsigned flags;
 } state;
 
@@ -45,14 +47,23 @@ cudaError_t runtime_load(void)
     return runtime_result(state.init_result);
 }
 
-static CUresult make_current(void)
+CUresult runtime_primary(int ordinal, CUcontext *out)
 {
+    if (ordinal < 0 || ordinal >= DEVICES_MAX)
+        return CUDA_ERROR_INVALID_DEVICE;
     pthread_mutex_lock(&lock);
     CUresult result = CUDA_SUCCESS;
-    if (state.primary == NULL)
-        result = driver.cuDevicePrimaryCtxRetain(&state.primary, device);
-    CUcontext primary = state.primary;
+    if (state.primaries[ordinal] == NULL)
+        result = driver.cuDevicePrimaryCtxRetain(&state.primaries[ordinal], ordinal);
+    *out = state.primaries[ordinal];
     pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static CUresult make_current(void)
+{
+    CUcontext primary;
+    CUresult result = runtime_primary(device, &primary);
     return result != CUDA_SUCCESS ? result : driver.cuCtxSetCurrent(primary);
 }
 
@@ -80,13 +91,7 @@ cudaError_t cudaPeekAtLastError(void)
     return last_error;
 }
 
-cudaError_t cudaGetDeviceCount(int *count)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDeviceGetCount(count));
-}
+FORWARD_LOADED(cudaGetDeviceCount, (int *count), cuDeviceGetCount(count))
 
 cudaError_t cudaGetDevice(int *out)
 {
@@ -95,7 +100,9 @@ cudaError_t cudaGetDevice(int *out)
         return error;
     if (out == NULL)
         return runtime_record(cudaErrorInvalidValue);
-    *out = device;
+    /* A context that the program made current itself decides. */
+    if (driver.cuCtxGetDevice(out) != CUDA_SUCCESS)
+        *out = device;
     return cudaSuccess;
 }
 
@@ -108,7 +115,7 @@ cudaError_t cudaSetDevice(int ordinal)
     if (ordinal < 0 || ordinal >= count)
         return runtime_record(cudaErrorInvalidDevice);
     device = ordinal;
-    return runtime_enter();
+    return runtime_result(make_current());
 }
 
 cudaError_t cudaInitDevice(int ordinal, unsigned int device_flags, unsigned int flags)
@@ -128,29 +135,9 @@ cudaError_t cudaSetDeviceFlags(unsigned int flags)
     return runtime_result(driver.cuDevicePrimaryCtxSetFlags_v2(device, flags & ~(unsigned)cudaDeviceMapHost));
 }
 
-cudaError_t cudaGetDeviceFlags(unsigned int *flags)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuCtxGetFlags(flags));
-}
-
-cudaError_t cudaDeviceReset(void)
-{
-    cudaError_t error = runtime_load();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuDevicePrimaryCtxReset_v2(device));
-}
-
-cudaError_t cudaDeviceSynchronize(void)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuCtxSynchronize());
-}
+FORWARD(cudaGetDeviceFlags, (unsigned int *flags), cuCtxGetFlags(flags))
+FORWARD_LOADED(cudaDeviceReset, (void), cuDevicePrimaryCtxReset_v2(device))
+FORWARD(cudaDeviceSynchronize, (void), cuCtxSynchronize())
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
@@ -170,18 +157,5 @@ cudaError_t cudaDriverGetVersion(int *version)
     return runtime_result(driver.cuDriverGetVersion(version));
 }
 
-cudaError_t cudaProfilerStart(void)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuProfilerStart());
-}
-
-cudaError_t cudaProfilerStop(void)
-{
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    return runtime_result(driver.cuProfilerStop());
-}
+FORWARD(cudaProfilerStart, (void), cuProfilerStart())
+FORWARD(cudaProfilerStop, (void), cuProfilerStop())
