@@ -254,11 +254,11 @@ struct trace_phase_change {
     uint32_t phase, unused; /* enum trace_phase */
 };
 
-/* An iteration begins with operation `first`. Told when it is known, which may be later. */
+/* Iteration `index`, counted from 0: the operations [first, end). Told when it has ended. */
 struct trace_boundary {
     struct trace_event event;
-    uint64_t index, first; /* first: number of a RAN */
-    uint32_t phase, unused;
+    uint64_t index, first, end; /* first, end: numbers of RANs; end may be one that never came */
+    uint32_t phase, unused;     /* in which it began */
 };
 
 enum trace_movement { TRACE_DROP, TRACE_REBUILD, TRACE_SWAP_OUT, TRACE_SWAP_IN, TRACE_AUDIT };

@@ -126,21 +126,27 @@ static void put_record(struct trace_writer *writer, enum trace_kind kind, const 
         memcpy(at, body, bytes);
 }
 
-struct trace_writer *trace_writer_open(const char *path)
+struct trace_writer *trace_writer_start(int descriptor)
 {
     struct trace_writer *writer =
         mmap(NULL, sizeof *writer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (writer == MAP_FAILED)
         return NULL;
-    writer->descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (writer->descriptor < 0) {
-        int error = errno;
-        munmap(writer, sizeof *writer);
-        errno = error;
-        return NULL;
-    }
+    writer->descriptor = descriptor;
     struct trace_header header = {TRACE_MAGIC, TRACE_VERSION, sizeof header};
     write_all(writer, &header, sizeof header);
+    return writer;
+}
+
+struct trace_writer *trace_writer_open(const char *path)
+{
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    struct trace_writer *writer = descriptor < 0 ? NULL : trace_writer_start(descriptor);
+    if (!writer && descriptor >= 0) {
+        int error = errno;
+        close(descriptor);
+        errno = error;
+    }
     return writer;
 }
 
@@ -288,6 +294,7 @@ void trace_writer_records(struct trace_writer *writer, const void *records, size
         struct trace_record record;
         memcpy(&record, at, sizeof record);
         writer->iteration_count += record.kind == TRACE_ITERATION;
+        writer->name_count += record.kind == TRACE_NAME;
         put_record(writer, (enum trace_kind)record.kind, at + sizeof record, record.bytes - sizeof record);
         at += record.bytes;
     }

@@ -16,6 +16,9 @@ struct trace_writer;
 /* NULL with errno if the file cannot be made. What was there under that name is overwritten. */
 struct trace_writer *trace_writer_open(const char *path);
 
+/* The same into a file that is open and empty; closes the descriptor at the end, not if it fails. */
+struct trace_writer *trace_writer_start(int descriptor);
+
 /* The number of a name, written at its first use; longer ones are cut at TRACE_NAME_MOST. NULL or "": 0. */
 uint32_t trace_writer_name(struct trace_writer *writer, const char *name);
 

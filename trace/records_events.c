@@ -205,7 +205,7 @@ static bool take_boundary(struct records *records, const unsigned char *body)
     struct trace *trace = records->trace;
     struct trace_boundary boundary;
     memcpy(&boundary, body, sizeof boundary);
-    if (boundary.phase > TRACE_REACTIVE)
+    if (boundary.phase > TRACE_REACTIVE || boundary.first > boundary.end)
         return records_refuse(records, "a boundary event is not well-formed");
     if (!records_grow(records, &trace->boundaries, trace->boundary_count, &records->events.boundary_capacity,
                       sizeof boundary))

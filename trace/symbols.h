@@ -21,14 +21,18 @@ struct symbols_place {
 struct symbols *symbols_open(const struct trace *trace);
 void symbols_close(struct symbols *symbols);
 
-/* The frame's innermost place. */
-const struct symbols_place *symbols_frame(struct symbols *symbols, const struct trace_frame *frame);
+/* A stack with the calls in it that the compiler inlined; what is told as one frame may be several places. */
+struct symbols_stack {
+    const struct symbols_place **places; /* innermost first */
+    uint32_t count;
+    uint32_t origin; /* TRACE_NONE: there are no places. Else the one that a reader wants to be told: the innermost one
+                        that belongs to the program and not to the machinery below it (the CUDA runtime and the stubs of
+                        kernels, Reprise, the C library, Python's standard library and site-packages) */
+};
 
-/* Index of the frame in the stack that a reader wants to be told: the innermost one that belongs to the program and
- * not to the machinery below it (the CUDA runtime, Reprise, the C library, allocators' wrappers, Python's
- * standard library and site-packages). TRACE_NONE: an empty stack. */
-uint32_t symbols_origin(struct symbols *symbols, uint32_t stack);
+/* Kept: the same pointer for the same number. Number 0, and without memory: no places. */
+const struct symbols_stack *symbols_stack(struct symbols *symbols, uint32_t number);
 
-/* "function (file.c:12)" of that frame; "?" if there is no stack. Kept, and the same pointer for the same text: two
+/* "function (file.c:12)" of the origin; "?" if there is none. Kept, and the same pointer for the same text: two
  * stacks have one call site if and only if the pointers are equal. */
-const char *symbols_describe(struct symbols *symbols, uint32_t stack);
+const char *symbols_describe(struct symbols *symbols, uint32_t number);

@@ -214,15 +214,17 @@ static void write_analysed(uint64_t first_number)
     }
 }
 
-static void note_counters(uint64_t index, uint64_t first_number)
+static uint32_t phase_of(uint64_t index)
 {
-    uint32_t phase = index < 2 ? TRACE_RECORDING : index < 4 ? TRACE_PROBATION : TRACE_IN_PLAN;
+    return index < 2 ? TRACE_RECORDING : index < 4 ? TRACE_PROBATION : TRACE_IN_PLAN;
+}
+
+static void note_counters(uint64_t index)
+{
     struct trace_resident resident = {event(1, 0), 300u * FRAME, 6 * FRAME, run.demand};
-    struct trace_boundary boundary = {event(1, 0), index, first_number, phase, 0};
-    trace_writer_event(run.writer, TRACE_BOUNDARY, &boundary, sizeof boundary);
     trace_writer_event(run.writer, TRACE_RESIDENT, &resident, sizeof resident);
     if (index == 0 || index == 2 || index == 4) {
-        struct trace_phase_change change = {event(1, 0), phase, 0};
+        struct trace_phase_change change = {event(1, 0), phase_of(index), 0};
         trace_writer_event(run.writer, TRACE_PHASE, &change, sizeof change);
     }
 }
@@ -236,7 +238,7 @@ static void move(uint32_t layer, uint32_t movement)
 static void iterate(uint64_t index)
 {
     uint64_t first_number = run.number + 1;
-    note_counters(index, first_number);
+    note_counters(index);
     for (uint32_t i = 0; i < LAYERS; i++) {
         forward(i);
         if (index >= 2 && i % 4 == 3)
@@ -249,6 +251,8 @@ static void iterate(uint64_t index)
     }
     for (uint32_t i = 0; i < LAYERS; i++)
         optimise(i);
+    struct trace_boundary boundary = {event(1, 0), index, first_number, run.number + 1, phase_of(index), 0};
+    trace_writer_event(run.writer, TRACE_BOUNDARY, &boundary, sizeof boundary);
     if (index == 1)
         write_analysed(first_number);
     if (run.skipped) {
