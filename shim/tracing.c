@@ -269,12 +269,13 @@ static void tell_counters(void)
 {
     struct frames_counts frames = frames_count();
     uint64_t resident = (uint64_t)frames.created_frames * frames.frame_bytes;
-    uint64_t outside = (uint64_t)frames.charged_frames * frames.frame_bytes, demand = space_live_bytes();
-    if (resident != state.told.frames_bytes || outside != state.told.outside_bytes ||
-        demand != state.told.demand_bytes) {
-        SEND(TRACE_RESIDENT, 0, trace_resident, resident, outside, demand);
-        state.told =
-            (struct trace_resident){.frames_bytes = resident, .outside_bytes = outside, .demand_bytes = demand};
+    uint64_t unused = (uint64_t)frames.free_frames * frames.frame_bytes, demand = space_live_bytes();
+    uint64_t outside = (uint64_t)frames.charged_frames * frames.frame_bytes;
+    struct trace_resident *told = &state.told;
+    if (resident != told->frames_bytes || unused != told->free_bytes || outside != told->outside_bytes ||
+        demand != told->demand_bytes) {
+        SEND(TRACE_RESIDENT, 0, trace_resident, resident, unused, outside, demand);
+        *told = (struct trace_resident){told->event, resident, unused, outside, demand};
     }
 }
 

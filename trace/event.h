@@ -272,7 +272,8 @@ struct trace_moved {
 /* A counter, told when it has changed: what the job takes of the device. */
 struct trace_resident {
     struct trace_event event;
-    uint64_t frames_bytes;  /* frames that exist, whether or not in use */
+    uint64_t frames_bytes;  /* frames that exist */
+    uint64_t free_bytes;    /* of these: in use by nothing */
     uint64_t outside_bytes; /* taken past the pool, as it counts against the cap */
     uint64_t demand_bytes;  /* what the program holds in arena and slabs */
 };
@@ -288,5 +289,5 @@ _Static_assert(sizeof(struct trace_allocation) == 56 && sizeof(struct trace_vers
 _Static_assert(sizeof(struct trace_operation) == 104 && sizeof(struct trace_module) == 72, "no padding");
 _Static_assert(sizeof(struct trace_frame) == 32 && sizeof(struct trace_event) == 24, "no padding");
 _Static_assert(sizeof(struct trace_held) == 64 && sizeof(struct trace_ran) == 88, "no padding");
-_Static_assert(sizeof(struct trace_moved) == 48 && sizeof(struct trace_resident) == 48, "no padding");
+_Static_assert(sizeof(struct trace_moved) == 48 && sizeof(struct trace_resident) == 56, "no padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is little-endian");

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAYERS     96u
+#ifndef LAYERS
+#define LAYERS 96u
+#endif
 #define WEIGHTS    (2u * LAYERS)
 #define OPERATIONS (2 * LAYERS + 1 + LAYERS)
 #define FRAME      65536u
@@ -221,7 +223,7 @@ static uint32_t phase_of(uint64_t index)
 
 static void note_counters(uint64_t index)
 {
-    struct trace_resident resident = {event(1, 0), 300u * FRAME, 6 * FRAME, run.demand};
+    struct trace_resident resident = {event(1, 0), 300u * FRAME, 12 * FRAME, 6 * FRAME, run.demand};
     trace_writer_event(run.writer, TRACE_RESIDENT, &resident, sizeof resident);
     if (index == 0 || index == 2 || index == 4) {
         struct trace_phase_change change = {event(1, 0), phase_of(index), 0};
