@@ -66,8 +66,10 @@ static enum taken take(const char *path, bool must_be_new, int *out)
 {
     struct stat about;
     int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (must_be_new ? O_EXCL : 0), 0644);
+    if (descriptor < 0 && must_be_new && errno == EEXIST && stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        errno = S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
     if (descriptor < 0)
-        return must_be_new && errno == EEXIST ? TAKEN_BY_OTHERS : TAKEN_BY_NOBODY;
+        return errno == EEXIST ? TAKEN_BY_OTHERS : TAKEN_BY_NOBODY;
     int error = 0;
     if (fstat(descriptor, &about) != 0)
         error = errno;

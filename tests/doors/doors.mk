@@ -81,3 +81,9 @@ $(BUILD)/bench/make_trace: $(call object,tests/bench/make_trace.c trace/file.c t
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $^ -lm -o $@
 doors: $(BUILD)/bench/make_trace
+
+# What the recording tests look into traces with.
+$(BUILD)/e2e/show_trace: $(call object,tests/e2e/show_trace.c trace/symbols.c trace/file.c trace/records.c trace/records_events.c)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $^ -ldw -lelf -lstdc++ -lm -o $@
+doors: $(BUILD)/e2e/show_trace
