@@ -94,7 +94,7 @@ $(BUILD)/obj/gen/kernels_ptx.o: $(BUILD)/gen/kernels_ptx.c
 
 LIBRARY_LINK = -shared -Wl,-soname,libreprise.so -Wl,--version-script=shim/exports.map -Wl,-z,defs -Wl,-z,nodelete \
                -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed -Wl,--exclude-libs,ALL
-LIBRARY_LIBS = -lunwind -ldl -lm -l:libzstd.a
+LIBRARY_LIBS = -ldl -lm -l:libzstd.a
 
 $(BUILD)/libreprise.so: $(LIBRARY_OBJECTS) shim/exports.map
 	@mkdir -p $(@D)
@@ -105,7 +105,7 @@ ifneq ($(wildcard trace/main.c),)
 trace: $(BUILD)/reprise-trace
 $(BUILD)/reprise-trace: $(call object,trace/main.c $(TRACE_SOURCES) $(POLICY_SOURCES))
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -lunwind -lm -l:libzstd.a -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -ldw -lelf -lstdc++ -lm -l:libzstd.a -o $@
 endif
 ifneq ($(wildcard policy/main.c),)
 trace: $(BUILD)/reprise-policy

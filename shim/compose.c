@@ -4,6 +4,7 @@
 #include "shim/recording.h"
 #include "shim/say.h"
 #include "shim/store.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -111,6 +112,8 @@ static uint32_t slot_for(struct composer *c, const struct record_touch *touch)
                                                   .ends = ends,
                                                   .allocation = object->allocation,
                                                   .serial = object->serial,
+                                                  .traced = object->traced,
+                                                  .stack = object->stack,
                                                   .is_small = object->is_small,
                                                   .is_foreign = object->is_foreign};
     if (!was_there && (object->is_pinned || object->is_foreign)) {
@@ -430,10 +433,10 @@ static void find_versions(struct composer *c)
         operation->signature = record->signature;
         operation->moved_bytes = record->copied_bytes;
         operation->direction = record->direction;
-        for (uint32_t j = 0; j < 3; j++) {
-            operation->grid[j] = record->grid[j];
-            operation->block[j] = record->block[j];
-        }
+        operation->number = record->number;
+        operation->stack = record->stack;
+        __builtin_memcpy(operation->grid, record->grid, sizeof operation->grid);
+        __builtin_memcpy(operation->block, record->block, sizeof operation->block);
         operation->function = record->facts != NULL ? record->facts->function : NULL;
         operation->name = record->facts != NULL ? record->facts->name : record->kind == OPERATION_COPY ? "copy" : "set";
         cost->first_read = c->problem->read_count;
@@ -444,6 +447,7 @@ static void find_versions(struct composer *c)
         cost->read_count = c->problem->read_count - cost->first_read;
         cost->write_count = c->problem->write_count - cost->first_write;
         cost->nanoseconds = operation->nanoseconds = duration(c, i);
+        tracing_timed(record->number, operation->nanoseconds);
     }
     c->problem->version_count = c->script->version_count;
 }

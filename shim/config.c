@@ -6,7 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct config current = {.may_swap = true, .seed = 1, .log_level = SAY_WARNING};
+#define DEFAULTS                                                                                                       \
+    {                                                                                                                  \
+        .may_swap = true, .seed = 1, .log_level = SAY_WARNING, .trace_ring_bytes = 8u << 20, .rank = UINT32_MAX        \
+    }
+
+static struct config current = DEFAULTS;
 
 static bool is_digit(char c)
 {
@@ -50,6 +55,46 @@ static bool parse_path(const char *text, const char **path)
     return *text != 0;
 }
 
+static bool parse_ring(const char *text, uint64_t *bytes)
+{
+    uint64_t wanted;
+    if (!size_parse(text, &wanted) || wanted < 4096 || wanted > 1u << 30)
+        return false;
+    for (*bytes = 4096; *bytes < wanted; *bytes *= 2)
+        ;
+    return true;
+}
+
+/* NULL: it is not set. */
+static const char *value_of(char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (; environment && *environment; environment++)
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return *environment + length + 1;
+    return NULL;
+}
+
+static uint32_t find_rank(char *const *environment)
+{
+    static const struct {
+        const char *rank, *size;
+    } names[] = {{"RANK", "WORLD_SIZE"},
+                 {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                 {"PMIX_RANK", "PMIX_SIZE"},
+                 {"PMI_RANK", "PMI_SIZE"},
+                 {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                 {"SLURM_PROCID", "SLURM_NTASKS"},
+                 {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *rank = value_of(environment, names[i].rank), *size = value_of(environment, names[i].size);
+        uint64_t number;
+        if (rank && parse_number(rank, &number) && number < UINT32_MAX)
+            return size && strcmp(size, "1") == 0 ? UINT32_MAX : (uint32_t)number;
+    }
+    return UINT32_MAX;
+}
+
 /* One variable: false if it is malformed, with *why set. */
 static bool parse_variable(struct config *config, const char *name, const char *value, const char **why)
 {
@@ -77,6 +122,12 @@ static bool parse_variable(struct config *config, const char *name, const char *
     } else if (strcmp(name, "TRACE") == 0) {
         *why = "the name of a file";
         is_good = parse_path(value, &config->trace_path);
+    } else if (strcmp(name, "TRACE_RING") == 0) {
+        *why = "a size from 4KiB to 1GiB";
+        is_good = parse_ring(value, &config->trace_ring_bytes);
+    } else if (strcmp(name, "TRACE_NEW") == 0) {
+        *why = "0 or 1";
+        is_good = parse_flag(value, &config->is_trace_new);
     } else if (strcmp(name, "STATS") == 0) {
         *why = "the name of a file";
         is_good = parse_path(value, &config->stats_path);
@@ -94,7 +145,8 @@ bool config_parse(char *const *environment, struct config *out, const char **nam
 {
     static const char prefix[] = "REPRISE_";
     static char at_fault[32];
-    *out = (struct config){.may_swap = true, .seed = 1, .log_level = SAY_WARNING};
+    *out = (struct config)DEFAULTS;
+    out->rank = find_rank(environment);
     for (; environment && *environment; environment++) {
         const char *equals = strchr(*environment, '=');
         if (strncmp(*environment, prefix, sizeof prefix - 1) != 0 || equals == NULL)
@@ -124,12 +176,9 @@ __attribute__((constructor)) static void read_environment(void)
     const char *name = NULL, *why = NULL;
     struct config parsed;
     if (!config_parse(environ, &parsed, &name, &why)) {
-        const char *value = "";
-        for (char **entry = environ; *entry; entry++)
-            if (strncmp(*entry, name, strlen(name)) == 0 && (*entry)[strlen(name)] == '=')
-                value = *entry + strlen(name) + 1;
+        const char *value = value_of(environ, name);
         current.log_level = SAY_ERROR;
-        say(SAY_ERROR, "%s=%s is malformed: it should be %s", name, value, why);
+        say(SAY_ERROR, "%s=%s is malformed: it should be %s", name, value ? value : "", why);
         _exit(2);
     }
     current = parsed;

@@ -70,6 +70,11 @@ static void **slots(void)
     return (void **)&driver;
 }
 
+void *driver_dlopen(const char *name, int flags)
+{
+    return dlopen(name, flags);
+}
+
 void *driver_dlsym(void *handle, const char *name)
 {
     return linker_functions()->dlsym(handle, name);

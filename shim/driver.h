@@ -41,6 +41,7 @@ bool driver_has(enum driver_index index);
 int driver_find_address(const void *address);
 
 /* The linker's own functions, past every override. */
+void *driver_dlopen(const char *name, int flags);
 void *driver_dlsym(void *handle, const char *name);
 void *driver_dlvsym(void *handle, const char *name, const char *version);
 

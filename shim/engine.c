@@ -14,6 +14,7 @@
 #include "shim/stats.h"
 #include "shim/submit.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -58,9 +59,13 @@ static bool open_engine(void)
         driver.cuCtxGetDevice(&state.device) != CUDA_SUCCESS) {
         return false;
     }
+    bool is_watching = config()->cap_bytes != 0 || config()->trace_path != NULL;
     state.is_open =
-        frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() && iterate_open() &&
-        ((config()->cap_bytes == 0 && config()->trace_path == NULL) || proof_open(streams_number(CU_STREAM_LEGACY)));
+        frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() && iterate_open();
+    if (state.is_open && is_watching) {
+        tracing_open();
+        state.is_open = proof_open(streams_number(CU_STREAM_LEGACY));
+    }
     stats_open();
     state.has_failed = !state.is_open;
     if (state.has_failed) {
@@ -101,6 +106,7 @@ bool engine_owns(CUdeviceptr address)
 
 CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
+    uint32_t stack = tracing_stack();
     turn_take();
     CUresult result = CUDA_ERROR_NOT_INITIALIZED;
     if (!open_engine() || !is_our_device() || bytes == 0) {
@@ -124,6 +130,7 @@ CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     struct allocation *allocation = space_get(index);
+    tracing_held(allocation, stack);
     learn_allocated(allocation);
     stats_demand(space_live_bytes());
     *out = allocation->base;
@@ -160,6 +167,7 @@ CUresult engine_free(CUdeviceptr address, CUstream stream, bool *is_ours)
     if (stream != NULL) {
         last_use_note(&space_place(allocation->home)->last, streams_number(stream));
     }
+    tracing_freed(allocation);
     learn_freed(allocation);
     hidden_forget(allocation);
     if (allocation->host != NULL) {
@@ -206,6 +214,7 @@ CUresult engine_submit(struct operation *operation)
     if (is_blocking && !operation->is_captured) {
         driver.cuStreamSynchronize(operation->stream); /* the program waits here: not with the turn in hand */
     }
+    operation->stack = tracing_stack();
     turn_take();
     CUresult result = state.is_open ? submit_operation(operation, &touches) : operation->forward(operation->call);
     if (is_blocking && state.is_open) {
@@ -264,6 +273,7 @@ static uint32_t frames_for(size_t bytes)
 
 CUresult engine_charge(size_t bytes, const char *what)
 {
+    uint32_t stack = tracing_stack();
     turn_take();
     CUresult result = CUDA_SUCCESS;
     if (open_engine()) {
@@ -277,6 +287,8 @@ CUresult engine_charge(size_t bytes, const char *what)
         if (!reside_make_room(count, submit_lane()) || !frames_charge(count)) {
             refuse_memory(what, bytes, reside_unmovable_bytes());
             result = CUDA_ERROR_OUT_OF_MEMORY;
+        } else {
+            tracing_charged(bytes, what, stack);
         }
     }
     turn_give();
@@ -287,6 +299,7 @@ void engine_refund(size_t bytes)
 {
     turn_take();
     if (state.is_open) {
+        tracing_refunded(bytes);
         frames_refund(frames_for(bytes));
     }
     turn_give();
@@ -375,6 +388,7 @@ void engine_finish(void)
     if (state.is_open) {
         iterate_finish();
     }
+    tracing_finish();
     stats_write(config()->stats_path);
 }
 

@@ -9,6 +9,7 @@
 #include "shim/say.h"
 #include "shim/store.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -88,7 +89,7 @@ static void reset(struct live *live, uint32_t stream)
 {
     const struct script *script = live->script;
     for (uint32_t i = 0; i < script->slot_count; i++) {
-        live->slots[i] = (struct live_slot){SCRIPT_NONE, SCRIPT_NONE, SCRIPT_NONE, false};
+        live->slots[i] = (struct live_slot){SCRIPT_NONE, SCRIPT_NONE, SCRIPT_NONE, false, 0};
     }
     for (uint32_t i = 0; i < script->version_count; i++) {
         live->versions[i] = (struct live_version){.place = SCRIPT_NONE};
@@ -115,6 +116,7 @@ static void bind_given(struct live *live)
         if (allocation->is_live && allocation->serial == slot->serial && allocation->slot == SPACE_NONE) {
             live->slots[i].allocation = slot->allocation;
             live->slots[i].was_bound = true;
+            live->slots[i].traced = allocation->traced;
             allocation->slot = i;
         }
     }
@@ -161,6 +163,7 @@ static bool bind(struct live *live, uint32_t slot_index, struct allocation *allo
         return false;
     }
     slot->allocation = allocation->index;
+    slot->traced = allocation->traced;
     slot->was_bound = true;
     allocation->slot = slot_index;
     return true;
@@ -240,6 +243,7 @@ bool live_drop(struct live *live, uint32_t version)
         state_of->place = SCRIPT_NONE;
     }
     state_of->state = state_of->host != NULL ? VERSION_HOST : VERSION_DROPPED;
+    tracing_moved(TRACE_DROP, slot->traced, script->bytes);
     return true;
 }
 
@@ -277,6 +281,7 @@ static bool swap_version_out(struct live *live, uint32_t version)
     state_of->place = SCRIPT_NONE;
     state_of->state = VERSION_HOST;
     state_of->was_swapped = true;
+    tracing_moved(TRACE_SWAP_OUT, slot->traced, live->script->versions[version].bytes);
     return true;
 }
 
@@ -305,6 +310,7 @@ bool live_swap_in(struct live *live, uint32_t version, CUresult *result)
     last_use_note(&space_place(place)->last, live->stream);
     state_of->place = place;
     state_of->state = VERSION_PRESENT;
+    tracing_moved(TRACE_SWAP_IN, slot->traced, script->bytes);
     if (is_home) {
         slot->at_home = version;
         space_get(slot->allocation)->is_dropped = false;
@@ -440,6 +446,7 @@ static void keep_operation(struct live *live, uint32_t index, const struct opera
         kept->operation.config.attrs = attributes;
         kept->operation.config.numAttrs = copy_attributes(attributes, &operation->config);
     }
+    kept->number = tracing_next();
     kept->is_kept = true;
 }
 

@@ -206,9 +206,7 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
     struct policy_options options = {.cap_bytes =
                                          (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
                                      .deadline_ns = PLANNING_NANOSECONDS};
-    if (config()->trace_path != NULL) {
-        tracing_write(config()->trace_path, script, problem, stats_row_count());
-    }
+    tracing_write(script, problem, stats_row_count());
     if (config()->cap_bytes == 0) {
         return false; /* recording only */
     }
@@ -377,6 +375,7 @@ static void align_recording(uint32_t stream)
 void iterate_arrived(uint64_t signature, const char *kernel, uint32_t stream)
 {
     state.position = period_position(state.period);
+    tracing_position(state.position);
     stats_snapshot(state.position);
     align_recording(stream);
     if (follow_is_complete()) {

@@ -81,6 +81,7 @@ struct operation {
     bool is_opaque;            /* arguments could not be read: pins everything it might touch; never replayed */
     bool is_cooperative_multi; /* never replayed */
     bool is_captured;          /* under stream capture: does not run now; never replayed */
+    uint32_t stack;            /* where it was called, in the trace; 0: not known */
     /* The program's own way to make this call, used when nothing has to be patched: called with `call`. */
     CUresult (*forward)(void *call);
     void *call;

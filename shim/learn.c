@@ -5,6 +5,7 @@
 #include "shim/recording.h"
 #include "shim/say.h"
 #include "shim/store.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -77,7 +78,9 @@ static uint32_t new_object(struct allocation *allocation, bool was_there)
                                                                .was_there = was_there,
                                                                .is_small = space_is_small(allocation->bytes),
                                                                .allocation = allocation->index,
-                                                               .serial = allocation->serial};
+                                                               .serial = allocation->serial,
+                                                               .traced = allocation->traced,
+                                                               .stack = allocation->stack};
     return state.object_count++;
 }
 
@@ -218,6 +221,8 @@ uint32_t learn_before(const struct operation *operation, uint64_t signature, str
                               .facts = operation->kind == OPERATION_LAUNCH ? operation->facts : NULL,
                               .kind = (uint32_t)operation->kind,
                               .live_signature = space_live_signature(),
+                              .number = tracing_next(),
+                              .stack = operation->stack,
                               .is_usable = !operation->is_opaque && !operation->is_captured &&
                                            !operation->is_cooperative_multi && !touches->is_overfull};
     if (operation->kind == OPERATION_LAUNCH) {

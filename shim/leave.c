@@ -4,6 +4,7 @@
 #include "shim/say.h"
 #include "shim/store.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -133,6 +134,7 @@ static bool move_aside(struct live *live, uint32_t reader)
             space_give_place(version->place);
             version->place = SCRIPT_NONE;
             version->state = VERSION_HOST;
+            tracing_moved(TRACE_SWAP_OUT, live->slots[slot].traced, live->script->versions[v].bytes);
             has_moved = true;
         }
     }

@@ -27,9 +27,11 @@ struct live_slot {
     uint32_t allocation;       /* SCRIPT_NONE: not bound yet, or freed by the program */
     uint32_t current, at_home; /* versions or SCRIPT_NONE */
     bool was_bound;
+    uint64_t traced; /* the allocation's id in the trace, also after it was freed */
 };
 
 struct live_operation {
+    uint64_t number;            /* in the trace */
     struct operation operation; /* arguments and attributes point into the iteration's memory */
     bool is_kept;
 };

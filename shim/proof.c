@@ -5,6 +5,7 @@
 #include "shim/say.h"
 #include "shim/space.h"
 #include "shim/store.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -65,6 +66,7 @@ static CUdeviceptr take_memory(uint64_t bytes, uint32_t stream, uint32_t *place)
         return 0;
     }
     state.device_bytes += space_allocation_footprint(bytes);
+    tracing_own(bytes, "fingerprints");
     if (place != NULL) {
         *place = taken;
     }

@@ -6,6 +6,7 @@
 #include "shim/proof.h"
 #include "shim/say.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -34,6 +35,7 @@ bool proven_dropping(struct live *live, uint32_t version, bool is_held)
         if (state_of->audit == NULL && live->is_probation) {
             return false;
         }
+        tracing_moved(TRACE_AUDIT, live->slots[script->slot].traced, script->bytes);
     }
     bool is_compared = live->is_probation
                            ? may_return

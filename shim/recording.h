@@ -16,6 +16,8 @@ struct record {
     uint32_t kind, direction;
     uint64_t live_signature; /* as it arrived */
     uint64_t copied_bytes;
+    uint64_t number; /* in the trace */
+    uint32_t stack;
     uint32_t grid[3], block[3];
     bool is_usable; /* false: opaque, captured, or touches more than fit */
     bool is_timed;
@@ -28,8 +30,9 @@ struct record_object {
     uint32_t born, ended; /* positions; born 0 also for what was there before; ended SCRIPT_NONE: alive */
     bool was_there;       /* alive when recording began */
     bool is_small, is_pinned, is_foreign;
-    uint32_t allocation; /* index and serial of the allocation */
-    uint64_t serial;
+    uint32_t allocation;     /* index and serial of the allocation */
+    uint64_t serial, traced; /* traced: id in the trace */
+    uint32_t stack;
 };
 
 struct recording {

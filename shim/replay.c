@@ -4,6 +4,7 @@
 #include "shim/proven.h"
 #include "shim/say.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -245,6 +246,7 @@ static void note_rebuilt(struct live *live, const struct script_touch *touch, co
     struct live_slot *slot = &live->slots[touch->slot];
     fresh->place = target->place;
     fresh->state = VERSION_PRESENT;
+    tracing_moved(TRACE_REBUILD, slot->traced, live->script->versions[touch->writes].bytes);
     if (touch->reads != SCRIPT_NONE) {
         slot->at_home = slot->at_home == touch->reads ? touch->writes : slot->at_home;
         live->versions[touch->reads].place = SCRIPT_NONE;
@@ -361,5 +363,6 @@ bool live_replay(struct live *live, uint32_t index, CUresult *result)
     streams_submitted(live->stream);
     live->replayed++;
     live->replayed_nanoseconds += script->nanoseconds;
+    tracing_replayed(script, kept->number, live->stream);
     return settle(live, index, targets, result);
 }

@@ -3,6 +3,7 @@
 #include "shim/hidden.h"
 #include "shim/say.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -30,6 +31,7 @@ bool reside_evict(struct allocation *allocation, uint32_t stream)
     if (allocation->host == NULL) {
         return false;
     }
+    tracing_moved(TRACE_SWAP_OUT, allocation->traced, allocation->bytes);
     last_use_note(&home->last, stream);
     frames_release(home);
     space_untrack(allocation);
@@ -85,6 +87,7 @@ bool reside_content(struct allocation *allocation, uint32_t stream, CUresult *re
             *result = CUDA_ERROR_UNKNOWN;
             return false;
         }
+        tracing_moved(TRACE_SWAP_IN, allocation->traced, allocation->bytes);
         last_use_note(&home->last, stream);
         swap_release(allocation->host);
         allocation->host = NULL;

@@ -25,6 +25,8 @@ struct script_slot {
     uint32_t ends;       /* operation before which the program frees it; SCRIPT_NONE: held at the end */
     uint32_t allocation; /* GIVEN: index and serial of the allocation in the recording */
     uint64_t serial;
+    uint64_t traced; /* the recorded allocation's id in the trace */
+    uint32_t stack;
     bool is_small;
     bool
         is_partly_written; /* no operation writes all of it: filled before the first, so that rebuilt bytes are equal */
@@ -55,7 +57,9 @@ struct script_operation {
     uint64_t moved_bytes;       /* of copies */
     uint32_t grid[3], block[3]; /* of launches */
     uint32_t direction;         /* of copies: enum copy_direction */
-    bool is_replayed;           /* some item replays it: its arguments are kept when it runs */
+    uint64_t number;            /* of the recorded operation, in the trace */
+    uint32_t stack;
+    bool is_replayed; /* some item replays it: its arguments are kept when it runs */
     bool is_replayable;
 };
 

@@ -33,6 +33,8 @@ struct allocation {
     uint32_t slot;         /* slot of the plan it is bound to in this iteration, or SPACE_NONE */
     uint64_t stamp;        /* engine.c: submission that saw it last, and as which touch */
     uint32_t stamp_touch;
+    uint64_t traced;     /* id in the trace; 0: none */
+    uint32_t stack;      /* where it was made, in the trace */
     uint32_t first_link; /* hidden.c: allocations that pointers stored in this one reach; 0: none */
 };
 

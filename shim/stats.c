@@ -6,9 +6,11 @@
 #include "shim/frames.h"
 #include "shim/learn.h"
 #include "shim/proven.h"
+#include "shim/recorder.h"
 #include "shim/say.h"
 #include "shim/store.h"
 #include "shim/swap.h"
+#include "shim/tracing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +110,7 @@ void stats_launched(void)
 void stats_set_phase(enum phase phase)
 {
     state.phase = phase;
+    tracing_phase(phase);
     state.has_pressure |= phase != PHASE_PASS_THROUGH;
 }
 
@@ -224,6 +227,7 @@ void stats_row(uint64_t position)
     if (!find_snapshot(position, &end)) {
         end = count_now(position);
     }
+    tracing_iteration(state.row_count, begin.position, position, begin.totals.phase);
     struct row *row = &state.rows[state.row_count++];
     state.has_oom = false; /* the program went on after what was refused it */
     const struct totals *from = &begin.totals, *to = &end.totals;
@@ -328,7 +332,7 @@ static void put_everything(struct sink *sink)
         (unsigned long long)proven.verified, learn_rejected(), (unsigned long long)proven.audited,
         (unsigned long long)proven.mismatched);
     put_doors(sink);
-    put(sink, "  \"dropped_records\": %llu\n}\n", (unsigned long long)learn_dropped_records());
+    put(sink, "  \"dropped_records\": %llu\n}\n", (unsigned long long)(learn_dropped_records() + recorder_lost()));
 }
 
 void stats_write(const char *path)

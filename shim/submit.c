@@ -9,6 +9,7 @@
 #include "shim/refuse.h"
 #include "shim/reside.h"
 #include "shim/stats.h"
+#include "shim/tracing.h"
 
 #include "shim/inside.h"
 
@@ -261,9 +262,8 @@ static void pin_published(const struct touches *touches)
     }
 }
 
-CUresult submit_operation(struct operation *operation, struct touches *touches)
+static CUresult submit(struct operation *operation, struct touches *touches, uint32_t stream)
 {
-    uint32_t stream = streams_number(operation->stream);
     if (!lies_inside(operation)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -298,4 +298,15 @@ CUresult submit_operation(struct operation *operation, struct touches *touches)
         iterate_left(stream);
     }
     return submit_free(operation, signature, touches, stream, is_main);
+}
+
+/* Told when it has been submitted: what had to be moved or rebuilt for it stands before it in the trace. */
+CUresult submit_operation(struct operation *operation, struct touches *touches)
+{
+    uint32_t stream = streams_number(operation->stream);
+    CUresult result = submit(operation, touches, stream);
+    if (result == CUDA_SUCCESS) {
+        tracing_ran(operation, touches, stream);
+    }
+    return result;
 }

@@ -3,221 +3,382 @@
 #include "shim/config.h"
 #include "shim/driver.h"
 #include "shim/frames.h"
+#include "shim/learn.h"
+#include "shim/recorder.h"
 #include "shim/say.h"
-#include "shim/space.h"
-#include "shim/store.h"
-#include "trace/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shim/inside.h"
 
 #define PROGRAM_NAME_MOST 512
+#define POSITIONS_MOST    (1u << 18) /* as many as stats.c remembers */
+#define CHARGES_MOST      4096u
+#define NAMES_CACHED      1024u /* a power of two */
 
-/* What a script does not hold, per slot and position. */
-struct facts {
-    const struct script *script;
-    const struct policy_problem *problem;
-    uint32_t *born;   /* per slot: the first operation that touches it */
-    uint64_t *demand; /* per position; change of the bytes held */
-    size_t bytes;     /* of the memory behind both */
-    uint64_t peak_bytes, run_nanoseconds;
+struct charge {
+    uint64_t id, bytes;
+    uint32_t what, stack;
 };
 
-static uint32_t end_of(const struct facts *facts, uint32_t slot)
+static struct {
+    uint64_t last_id, last_number;
+    uint64_t numbers[POSITIONS_MOST]; /* by position of the main lane */
+    struct charge charges[CHARGES_MOST];
+    uint32_t charge_count;
+    uint64_t charged_bytes;
+    struct {
+        const void *key;
+        uint32_t name;
+    } names[NAMES_CACHED];
+    struct trace_resident told;
+    enum phase phase;
+    uint32_t set_name, copy_name;
+} state;
+
+uint32_t tracing_stack(void)
 {
-    uint32_t ends = facts->script->slots[slot].ends;
-    return ends == SCRIPT_NONE ? facts->script->operation_count : ends;
+    return recorder_is_wanted() ? recorder_stack() : 0;
 }
 
-static void find_births(struct facts *facts)
-{
-    const struct script *script = facts->script;
-    for (uint32_t slot = 0; slot < script->slot_count; slot++)
-        facts->born[slot] = 0;
-    for (uint32_t i = script->operation_count; i-- > 0;) {
-        const struct script_operation *operation = &script->operations[i];
-        for (uint32_t j = 0; j < operation->touch_count; j++)
-            facts->born[script->touches[operation->first_touch + j].slot] = i;
-    }
-    for (uint32_t slot = 0; slot < script->slot_count; slot++)
-        if (script->slots[slot].kind == SLOT_GIVEN)
-            facts->born[slot] = 0;
-}
-
-static void find_peak(struct facts *facts)
-{
-    const struct script *script = facts->script;
-    uint64_t held = facts->problem->fixed_bytes;
-    for (uint32_t slot = 0; slot < script->slot_count; slot++) {
-        if (script->slots[slot].kind == SLOT_GIVEN)
-            continue;
-        uint64_t bytes = space_allocation_footprint(script->slots[slot].bytes);
-        facts->demand[facts->born[slot]] += bytes;
-        facts->demand[end_of(facts, slot)] -= bytes;
-    }
-    for (uint32_t i = 0; i < script->operation_count; i++) {
-        held += facts->demand[i];
-        facts->peak_bytes = held > facts->peak_bytes ? held : facts->peak_bytes;
-        facts->run_nanoseconds += script->operations[i].nanoseconds;
-    }
-}
-
-static bool gather(struct facts *facts, const struct script *script, const struct policy_problem *problem)
-{
-    size_t births = (script->slot_count + (size_t)1) & ~(size_t)1;
-    *facts = (struct facts){.script = script, .problem = problem};
-    facts->bytes = births * sizeof *facts->born + (script->operation_count + (size_t)1) * sizeof *facts->demand;
-    facts->born = store_reserve(facts->bytes, "the trace");
-    if (facts->born == NULL)
-        return false;
-    facts->demand = (uint64_t *)(void *)(facts->born + births);
-    find_births(facts);
-    find_peak(facts);
-    return true;
-}
+/* ---- the run ---- */
 
 /* The command line, with blanks between its words; "" if it cannot be read. */
 static void read_program(char *out)
 {
     int descriptor = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     ssize_t count = descriptor < 0 ? 0 : read(descriptor, out, PROGRAM_NAME_MOST - 1);
-    if (descriptor >= 0)
+    if (descriptor >= 0) {
         close(descriptor);
-    if (count < 0)
-        count = 0;
-    while (count > 0 && out[count - 1] == '\0')
+    }
+    count = count < 0 ? 0 : count;
+    while (count > 0 && out[count - 1] == '\0') {
         count--;
-    for (ssize_t i = 0; i < count; i++)
-        if (out[i] == '\0')
-            out[i] = ' ';
+    }
+    for (ssize_t i = 0; i < count; i++) {
+        out[i] = out[i] == '\0' ? ' ' : out[i];
+    }
     out[count] = '\0';
 }
 
-static void write_run(struct trace_writer *writer)
+void tracing_open(void)
 {
     char program[PROGRAM_NAME_MOST], device[256] = "";
     size_t device_bytes = 0;
     CUdevice number;
     struct timespec now;
+    if (!recorder_is_wanted()) {
+        return;
+    }
     read_program(program);
     if (driver.cuCtxGetDevice(&number) != CUDA_SUCCESS ||
         driver.cuDeviceGetName(device, sizeof device - 1, number) != CUDA_SUCCESS ||
-        driver.cuDeviceTotalMem_v2(&device_bytes, number) != CUDA_SUCCESS)
+        driver.cuDeviceTotalMem_v2(&device_bytes, number) != CUDA_SUCCESS) {
         say(SAY_DEBUG, "trace: the driver did not say what the device is");
+    }
     clock_gettime(CLOCK_REALTIME, &now);
-    trace_writer_run(writer, &(struct trace_run){
-                                 .cap_bytes = config()->cap_bytes,
-                                 .device_bytes = device_bytes,
-                                 .frame_bytes = frames_count().frame_bytes,
-                                 .started_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
-                                 .program = trace_writer_name(writer, program),
-                                 .device = trace_writer_name(writer, device),
-                             });
+    state.copy_name = recorder_name("copy");
+    state.set_name = recorder_name("set");
+    recorder_open(&(struct trace_run){
+        .cap_bytes = config()->cap_bytes,
+        .device_bytes = device_bytes,
+        .frame_bytes = frames_count().frame_bytes,
+        .started_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+        .program = recorder_name(program),
+        .device = recorder_name(device),
+    });
 }
 
-static void write_allocations(struct trace_writer *writer, const struct facts *facts)
+void tracing_finish(void)
 {
-    static const uint32_t kinds[] = {
-        [SLOT_GIVEN] = TRACE_GIVEN, [SLOT_FIXED] = TRACE_FIXED, [SLOT_PLANNED] = TRACE_PLANNED};
-    for (uint32_t i = 0; i < facts->script->slot_count; i++) {
-        const struct script_slot *slot = &facts->script->slots[i];
-        trace_writer_allocation(
-            writer, &(struct trace_allocation){
-                        .bytes = slot->bytes,
-                        .footprint_bytes = space_allocation_footprint(slot->bytes),
-                        .kind = kinds[slot->kind],
-                        .born = facts->born[i],
-                        .ends = slot->ends == SCRIPT_NONE ? TRACE_NONE : slot->ends,
-                        .reason = slot->kind == SLOT_FIXED
-                                      ? trace_writer_name(writer, "pinned, shared, or written by someone unseen")
-                                      : 0,
-                        .is_small = slot->is_small,
-                    });
+    recorder_finish();
+}
+
+/* Small events: *event is what stands behind the head. */
+#define SEND(kind, stack, type, ...)                                                                                   \
+    do {                                                                                                               \
+        struct type *sent = recorder_event(kind, sizeof *sent, stack);                                                 \
+        if (sent != NULL) {                                                                                            \
+            struct trace_event head = sent->event;                                                                     \
+            *sent = (struct type){head, __VA_ARGS__};                                                                  \
+            recorder_commit();                                                                                         \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- allocations ---- */
+
+static uint64_t send_held(uint64_t address, uint64_t bytes, uint64_t footprint, enum trace_source source, uint32_t what,
+                          uint32_t stack)
+{
+    uint64_t id = ++state.last_id;
+    SEND(TRACE_HELD, stack, trace_held, id, address, bytes, footprint, (uint32_t)source, what);
+    return id;
+}
+
+void tracing_held(struct allocation *allocation, uint32_t stack)
+{
+    if (recorder_is_open()) {
+        allocation->traced =
+            send_held(allocation->base, allocation->bytes, space_allocation_footprint(allocation->bytes),
+                      space_is_small(allocation->bytes) ? TRACE_SLAB : TRACE_ARENA, 0, stack);
+        allocation->stack = stack;
     }
 }
 
-static void write_versions(struct trace_writer *writer, const struct facts *facts)
+void tracing_freed(const struct allocation *allocation)
 {
-    for (uint32_t v = 0; v < facts->problem->version_count; v++) {
-        const struct policy_version *version = &facts->problem->versions[v];
-        trace_writer_version(writer, &(struct trace_version){
-                                         .bytes = version->bytes,
-                                         .allocation = facts->script->versions[v].slot,
-                                         .producer = version->producer,
-                                         .replaces = version->replaces,
-                                         .droppable_from = version->droppable_from,
-                                         .is_kept = version->is_kept,
-                                         .is_swappable = version->is_swappable,
-                                     });
+    if (recorder_is_open() && allocation->traced != 0) {
+        SEND(TRACE_FREED, 0, trace_freed, allocation->traced);
     }
 }
 
-static uint32_t kind_of(const struct script_operation *operation)
+void tracing_own(uint64_t bytes, const char *what)
 {
-    static const uint32_t copies[] = {[COPY_HOST_TO_DEVICE] = TRACE_COPY_IN,
-                                      [COPY_DEVICE_TO_HOST] = TRACE_COPY_OUT,
-                                      [COPY_DEVICE_TO_DEVICE] = TRACE_COPY_DEVICE};
-    if (operation->function != NULL)
-        return TRACE_LAUNCH;
-    return operation->moved_bytes != 0 ? copies[operation->direction] : TRACE_SET;
-}
-
-static void write_operations(struct trace_writer *writer, const struct facts *facts)
-{
-    const struct policy_problem *problem = facts->problem;
-    for (uint32_t i = 0; i < problem->operation_count; i++) {
-        const struct script_operation *operation = &facts->script->operations[i];
-        const struct policy_operation *cost = &problem->operations[i];
-        trace_writer_operation(writer,
-                               &(struct trace_operation){
-                                   .nanoseconds = cost->nanoseconds,
-                                   .workspace_bytes = cost->workspace_bytes,
-                                   .scratch_bytes = cost->scratch_bytes,
-                                   .kind = kind_of(operation),
-                                   .name = trace_writer_name(writer, operation->name),
-                                   .replayable_until = cost->replayable_until,
-                                   .reason = trace_writer_name(writer, operation->reason),
-                                   .moved_bytes = operation->moved_bytes,
-                                   .grid = {operation->grid[0], operation->grid[1], operation->grid[2]},
-                                   .block = {operation->block[0], operation->block[1], operation->block[2]},
-                                   .read_count = cost->read_count,
-                                   .write_count = cost->write_count,
-                               },
-                               problem->reads + cost->first_read, problem->writes + cost->first_write);
+    if (recorder_is_open()) {
+        send_held(0, bytes, space_allocation_footprint(bytes), TRACE_OWN, recorder_name(what), 0);
     }
 }
 
-void tracing_write(const char *path, const struct script *script, const struct policy_problem *problem, uint64_t index)
+static void add_charge(uint64_t bytes, uint32_t what, uint32_t stack)
 {
-    struct facts facts;
-    struct trace_writer *writer = gather(&facts, script, problem) ? trace_writer_open(path) : NULL;
-    int error = errno;
-    if (writer != NULL) {
-        write_run(writer);
-        trace_writer_iteration(writer, &(struct trace_iteration){
-                                           .index = index,
-                                           .operation_count = problem->operation_count,
-                                           .allocation_count = script->slot_count,
-                                           .version_count = problem->version_count,
-                                           .stream_count = 1,
-                                           .fixed_bytes = problem->fixed_bytes,
-                                           .demand_peak_bytes = facts.peak_bytes,
-                                           .nanoseconds = facts.run_nanoseconds,
-                                           .out_bytes_per_ns = problem->out_bytes_per_ns,
-                                           .in_bytes_per_ns = problem->in_bytes_per_ns,
-                                       });
-        write_allocations(writer, &facts);
-        write_versions(writer, &facts);
-        write_operations(writer, &facts);
-        error = trace_writer_close(writer);
+    if (state.charge_count < CHARGES_MOST) {
+        uint64_t id = send_held(0, bytes, bytes, TRACE_OUTSIDE, what, stack);
+        state.charges[state.charge_count++] = (struct charge){id, bytes, what, stack};
     }
-    if (error != 0 || writer == NULL)
-        say(SAY_WARNING, "the trace %s was not written: error %d", path, error);
-    if (facts.born != NULL)
-        store_return(facts.born, facts.bytes);
+}
+
+static struct charge take_charge(uint32_t index)
+{
+    struct charge taken = state.charges[index];
+    SEND(TRACE_FREED, 0, trace_freed, taken.id);
+    for (uint32_t i = index + 1; i < state.charge_count; i++) {
+        state.charges[i - 1] = state.charges[i];
+    }
+    state.charge_count--;
+    return taken;
+}
+
+static uint64_t whole_frames(uint64_t bytes)
+{
+    uint64_t frame = frames_count().frame_bytes;
+    return (bytes + frame - 1) / frame * frame;
+}
+
+void tracing_charged(uint64_t bytes, const char *what, uint32_t stack)
+{
+    if (recorder_is_open() && bytes > 0) {
+        add_charge(whole_frames(bytes), recorder_name(what), stack);
+    }
+}
+
+/* A charge of that size, or of the newest ones as many as make it up; what is left of the last stays. */
+void tracing_refunded(uint64_t bytes)
+{
+    if (!recorder_is_open()) {
+        return;
+    }
+    bytes = whole_frames(bytes);
+    for (uint32_t i = state.charge_count; i-- > 0;) {
+        if (state.charges[i].bytes == bytes) {
+            take_charge(i);
+            return;
+        }
+    }
+    while (bytes > 0 && state.charge_count > 0) {
+        struct charge taken = take_charge(state.charge_count - 1);
+        if (taken.bytes > bytes) {
+            add_charge(taken.bytes - bytes, taken.what, taken.stack);
+            return;
+        }
+        bytes -= taken.bytes;
+    }
+}
+
+/* ---- operations ---- */
+
+uint64_t tracing_next(void)
+{
+    return state.last_number + 1;
+}
+
+/* Names of kernels stay where they are for ever: they need no second look. */
+static uint32_t name_of(const char *name)
+{
+    uint32_t slot = (uint32_t)(((uintptr_t)name >> 3) * 0x9e3779b97f4a7c15u >> 40) % NAMES_CACHED;
+    if (state.names[slot].key != name) {
+        state.names[slot].key = name;
+        state.names[slot].name = recorder_name(name);
+    }
+    return state.names[slot].name;
+}
+
+static uint32_t kind_of_copy(uint32_t direction)
+{
+    return direction == COPY_HOST_TO_DEVICE   ? TRACE_COPY_IN
+           : direction == COPY_DEVICE_TO_HOST ? TRACE_COPY_OUT
+                                              : TRACE_COPY_DEVICE;
+}
+
+static void describe(const struct operation *operation, struct trace_ran *ran)
+{
+    const CUlaunchConfig *config = &operation->config;
+    if (operation->kind == OPERATION_COPY) {
+        const struct copy_arguments *copy = (const void *)operation->arguments;
+        ran->kind = kind_of_copy(copy->direction);
+        ran->moved_bytes = copy->bytes;
+        ran->name = state.copy_name;
+    } else if (operation->kind == OPERATION_SET) {
+        const struct set_arguments *set = (const void *)operation->arguments;
+        ran->kind = TRACE_SET;
+        ran->moved_bytes = set->width * set->height * set->element_bytes;
+        ran->name = state.set_name;
+    } else {
+        ran->kind = TRACE_LAUNCH;
+        ran->name = name_of(operation->facts->name);
+        ran->shared_bytes = config->sharedMemBytes;
+        const uint32_t grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+        const uint32_t block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+        __builtin_memcpy(ran->grid, grid, sizeof grid);
+        __builtin_memcpy(ran->block, block, sizeof block);
+    }
+}
+
+static uint32_t access_of(const struct touch *touch)
+{
+    return (touch->is_loaded ? TRACE_MAY_READ : 0u) | (touch->is_stored ? TRACE_MAY_WRITE : 0u) |
+           (touch->is_exact ? TRACE_EXACT : 0u) | (touch->is_full_write ? TRACE_WHOLE : 0u) |
+           (touch->is_hidden ? TRACE_INDIRECT : 0u);
+}
+
+/* What was held before the recorder was open has no id, and is left out. */
+static uint32_t put_touches(const struct touches *touches, struct trace_touch *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < touches->count && count < TRACE_TOUCH_MOST; i++) {
+        uint64_t id = space_get(touches->items[i].allocation)->traced;
+        if (id != 0) {
+            out[count++] = (struct trace_touch){id, access_of(&touches->items[i]), 0};
+        }
+    }
+    return count;
+}
+
+static void tell_counters(void)
+{
+    struct frames_counts frames = frames_count();
+    uint64_t resident = (uint64_t)frames.created_frames * frames.frame_bytes;
+    uint64_t unused = (uint64_t)frames.free_frames * frames.frame_bytes, demand = space_live_bytes();
+    uint64_t outside = (uint64_t)frames.charged_frames * frames.frame_bytes;
+    struct trace_resident *told = &state.told;
+    if (resident != told->frames_bytes || unused != told->free_bytes || outside != told->outside_bytes ||
+        demand != told->demand_bytes) {
+        SEND(TRACE_RESIDENT, 0, trace_resident, resident, unused, outside, demand);
+        *told = (struct trace_resident){told->event, resident, unused, outside, demand};
+    }
+}
+
+void tracing_ran(const struct operation *operation, const struct touches *touches, uint32_t stream)
+{
+    uint64_t number = ++state.last_number;
+    struct trace_touch known[TOUCHES_MAX];
+    if (!recorder_is_open()) {
+        return;
+    }
+    uint32_t count = put_touches(touches, known);
+    struct trace_ran *ran = recorder_event(TRACE_RAN, sizeof *ran + count * sizeof *known, operation->stack);
+    if (ran != NULL) {
+        struct trace_event head = ran->event;
+        *ran = (struct trace_ran){.event = head, .number = number, .stream = stream, .touch_count = count};
+        describe(operation, ran);
+        __builtin_memcpy(ran + 1, known, count * sizeof *known);
+        recorder_commit();
+    }
+    tell_counters();
+}
+
+void tracing_replayed(const struct script_operation *operation, uint64_t number, uint32_t stream)
+{
+    if (!recorder_is_open()) {
+        return;
+    }
+    struct trace_ran *ran = recorder_event(TRACE_RAN, sizeof *ran, 0);
+    if (ran == NULL) {
+        return;
+    }
+    struct trace_event head = ran->event;
+    *ran = (struct trace_ran){
+        .event = head,
+        .number = number,
+        .moved_bytes = operation->moved_bytes,
+        .kind = operation->function != NULL   ? TRACE_LAUNCH
+                : operation->moved_bytes != 0 ? kind_of_copy(operation->direction)
+                                              : TRACE_SET,
+        .name = name_of(operation->name),
+        .stream = stream,
+        .grid = {operation->grid[0], operation->grid[1], operation->grid[2]},
+        .block = {operation->block[0], operation->block[1], operation->block[2]},
+        .is_replay = 1,
+    };
+    recorder_commit();
+}
+
+void tracing_timed(uint64_t number, uint64_t nanoseconds)
+{
+    if (recorder_is_open() && number != 0) {
+        SEND(TRACE_TIMED, 0, trace_timed, number, nanoseconds);
+    }
+}
+
+void tracing_moved(enum trace_movement movement, uint64_t id, uint64_t bytes)
+{
+    if (recorder_is_open()) {
+        SEND(TRACE_MOVED, 0, trace_moved, id, bytes, (uint32_t)movement, 0);
+    }
+}
+
+/* ---- iterations ---- */
+
+static uint32_t phase_in_trace(enum phase phase)
+{
+    static const uint32_t phases[] = {[PHASE_PASS_THROUGH] = TRACE_PASS_THROUGH,
+                                      [PHASE_RECORDING] = TRACE_RECORDING,
+                                      [PHASE_PROBATION] = TRACE_PROBATION,
+                                      [PHASE_PLANNED] = TRACE_IN_PLAN,
+                                      [PHASE_REACTIVE] = TRACE_REACTIVE};
+    return phases[phase];
+}
+
+void tracing_phase(enum phase phase)
+{
+    if (recorder_is_open() && phase != state.phase) {
+        SEND(TRACE_PHASE, 0, trace_phase_change, phase_in_trace(phase), 0);
+        state.phase = phase;
+    }
+}
+
+void tracing_position(uint64_t position)
+{
+    if (recorder_is_open()) {
+        state.numbers[position % POSITIONS_MOST] = tracing_next();
+    }
+}
+
+/* Of the operation at this position; the next one's if it has not come, 0 if it is forgotten. */
+static uint64_t number_at(uint64_t position)
+{
+    return state.numbers[position % POSITIONS_MOST];
+}
+
+void tracing_iteration(uint64_t index, uint64_t begin, uint64_t end, enum phase phase)
+{
+    if (!recorder_is_open()) {
+        return;
+    }
+    uint64_t first = number_at(begin), behind = end - begin < POSITIONS_MOST ? number_at(end) : 0;
+    behind = behind > first ? behind : tracing_next();
+    if (first != 0 && first < behind) {
+        SEND(TRACE_BOUNDARY, 0, trace_boundary, index, first, behind, phase_in_trace(phase), 0);
+    }
 }

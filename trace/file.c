@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #define NAME_SLOTS (1u << 17) /* a power of two; names beyond half of it are not kept */
-#define PATH_MOST  4096
 
 /* Both sides */
 
@@ -32,9 +31,14 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
     return mix(hash, last ^ (uint64_t)count << 56);
 }
 
-static uint64_t hash_block(uint64_t before, const struct trace_block *block, const void *payload)
+static uint64_t hash_head(uint64_t before, const struct trace_block *block)
 {
-    return hash_bytes(mix(before, (uint64_t)block->number << 32 | block->bytes), payload, block->bytes);
+    return mix(before, (uint64_t)block->number << 32 | block->bytes);
+}
+
+static uint64_t hash_block(const struct trace_block *block, const void *payload)
+{
+    return hash_bytes(block->head_hash, payload, block->bytes);
 }
 
 static size_t padded(size_t bytes)
@@ -51,15 +55,14 @@ struct name_slot {
 
 struct trace_writer {
     int descriptor;
-    int error; /* the first errno; then nothing is written any more */
-    char path[PATH_MOST], part[PATH_MOST];
+    int error;                /* the first errno; then nothing is written any more */
     struct trace_block block; /* being filled */
     unsigned char payload[TRACE_BLOCK_MOST];
     uint64_t hash;
     uint64_t record_count, iteration_count;
     bool has_run;
     uint32_t allocations_due, versions_due, operations_due;
-    uint32_t name_count;
+    uint32_t name_count, module_count, stack_count, thread_count;
     struct name_slot slots[NAME_SLOTS];
 };
 
@@ -90,7 +93,8 @@ static void end_block(struct trace_writer *writer)
     struct trace_block *block = &writer->block;
     if (block->bytes == 0)
         return;
-    block->hash = writer->hash = hash_block(writer->hash, block, writer->payload);
+    block->head_hash = hash_head(writer->hash, block);
+    block->hash = writer->hash = hash_block(block, writer->payload);
     write_all(writer, block, sizeof *block);
     write_all(writer, writer->payload, block->bytes);
     *block = (struct trace_block){.number = block->number + 1};
@@ -122,49 +126,45 @@ static void put_record(struct trace_writer *writer, enum trace_kind kind, const 
         memcpy(at, body, bytes);
 }
 
-static bool join_path(char *out, const char *path, const char *suffix)
-{
-    if (strlen(path) + strlen(suffix) >= PATH_MOST)
-        return false;
-    stpcpy(stpcpy(out, path), suffix);
-    return true;
-}
-
-/* ".PID.part", without stdio. */
-static void name_part(char *out)
-{
-    char digits[16];
-    int count = 0;
-    for (pid_t pid = getpid(); pid > 0; pid /= 10)
-        digits[count++] = (char)('0' + pid % 10);
-    *out++ = '.';
-    while (count > 0)
-        *out++ = digits[--count];
-    memcpy(out, ".part", 6);
-}
-
-struct trace_writer *trace_writer_open(const char *path)
+struct trace_writer *trace_writer_start(int descriptor)
 {
     struct trace_writer *writer =
         mmap(NULL, sizeof *writer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (writer == MAP_FAILED)
         return NULL;
-    char suffix[32];
-    name_part(suffix);
-    int error = ENAMETOOLONG;
-    if (!join_path(writer->path, path, "") || !join_path(writer->part, path, suffix))
-        goto fail;
-    writer->descriptor = open(writer->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    error = errno;
-    if (writer->descriptor < 0)
-        goto fail;
+    writer->descriptor = descriptor;
     struct trace_header header = {TRACE_MAGIC, TRACE_VERSION, sizeof header};
     write_all(writer, &header, sizeof header);
     return writer;
-fail:
-    munmap(writer, sizeof *writer);
-    errno = error;
-    return NULL;
+}
+
+struct trace_writer *trace_writer_open(const char *path)
+{
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    struct trace_writer *writer = descriptor < 0 ? NULL : trace_writer_start(descriptor);
+    if (!writer && descriptor >= 0) {
+        int error = errno;
+        close(descriptor);
+        errno = error;
+    }
+    return writer;
+}
+
+static bool put_name(struct trace_writer *writer, const char *name, size_t length)
+{
+    struct trace_name head = {.number = writer->name_count + 1, .text_bytes = (uint32_t)length};
+    unsigned char *at = begin_record(writer, TRACE_NAME, sizeof head + length);
+    if (!at)
+        return false;
+    memcpy(at, &head, sizeof head);
+    memcpy(at + sizeof head, name, length);
+    writer->name_count++;
+    return true;
+}
+
+void trace_writer_add_name(struct trace_writer *writer, const char *name)
+{
+    put_name(writer, name, strnlen(name, TRACE_NAME_MOST));
 }
 
 uint32_t trace_writer_name(struct trace_writer *writer, const char *name)
@@ -180,14 +180,10 @@ uint32_t trace_writer_name(struct trace_writer *writer, const char *name)
         return slot->number;
     if (writer->name_count >= NAME_SLOTS / 2)
         return 0;
-    struct trace_name head = {.number = writer->name_count + 1, .text_bytes = (uint32_t)length};
-    unsigned char *at = begin_record(writer, TRACE_NAME, sizeof head + length);
-    if (!at)
+    if (!put_name(writer, name, length))
         return 0;
-    memcpy(at, &head, sizeof head);
-    memcpy(at + sizeof head, name, length);
-    *slot = (struct name_slot){hash, head.number};
-    return ++writer->name_count;
+    *slot = (struct name_slot){hash, writer->name_count};
+    return writer->name_count;
 }
 
 static bool is_due(struct trace_writer *writer, bool condition)
@@ -195,6 +191,11 @@ static bool is_due(struct trace_writer *writer, bool condition)
     if (!condition)
         fail(writer, EINVAL);
     return condition && !writer->error;
+}
+
+static bool is_between_iterations(const struct trace_writer *writer)
+{
+    return writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due;
 }
 
 void trace_writer_run(struct trace_writer *writer, const struct trace_run *run)
@@ -207,8 +208,7 @@ void trace_writer_run(struct trace_writer *writer, const struct trace_run *run)
 
 void trace_writer_iteration(struct trace_writer *writer, const struct trace_iteration *iteration)
 {
-    if (!is_due(writer,
-                writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due))
+    if (!is_due(writer, is_between_iterations(writer)))
         return;
     writer->allocations_due = iteration->allocation_count;
     writer->versions_due = iteration->version_count;
@@ -253,35 +253,81 @@ void trace_writer_operation(struct trace_writer *writer, const struct trace_oper
         memcpy(at + read_count * sizeof *reads, writes, write_count * sizeof *writes);
 }
 
-static int release_writer(struct trace_writer *writer)
+void trace_writer_module(struct trace_writer *writer, const struct trace_module *module)
 {
-    int error = writer->error;
-    if (error)
-        unlink(writer->part);
-    munmap(writer, sizeof *writer);
-    return error;
+    if (is_due(writer, module->number == writer->module_count + 1)) {
+        writer->module_count++;
+        put_record(writer, TRACE_MODULE, module, sizeof *module);
+    }
+}
+
+void trace_writer_stack(struct trace_writer *writer, const struct trace_stack *stack, const struct trace_frame *frames)
+{
+    if (!is_due(writer, stack->number == writer->stack_count + 1 && stack->frame_count <= TRACE_STACK_MOST))
+        return;
+    unsigned char *at = begin_record(writer, TRACE_STACK, sizeof *stack + stack->frame_count * sizeof *frames);
+    if (!at)
+        return;
+    writer->stack_count++;
+    memcpy(at, stack, sizeof *stack);
+    if (stack->frame_count)
+        memcpy(at + sizeof *stack, frames, stack->frame_count * sizeof *frames);
+}
+
+void trace_writer_thread(struct trace_writer *writer, const struct trace_thread *thread)
+{
+    if (is_due(writer, thread->number == writer->thread_count + 1)) {
+        writer->thread_count++;
+        put_record(writer, TRACE_THREAD, thread, sizeof *thread);
+    }
+}
+
+void trace_writer_event(struct trace_writer *writer, enum trace_kind kind, const void *body, size_t bytes)
+{
+    if (is_due(writer, is_between_iterations(writer) && kind >= TRACE_HELD && kind < TRACE_KINDS))
+        put_record(writer, kind, body, bytes);
+}
+
+void trace_writer_records(struct trace_writer *writer, const void *records, size_t bytes)
+{
+    for (const unsigned char *at = records, *end = at + bytes; at < end;) {
+        struct trace_record record;
+        memcpy(&record, at, sizeof record);
+        writer->iteration_count += record.kind == TRACE_ITERATION;
+        writer->name_count += record.kind == TRACE_NAME;
+        put_record(writer, (enum trace_kind)record.kind, at + sizeof record, record.bytes - sizeof record);
+        at += record.bytes;
+    }
+}
+
+void trace_writer_flush(struct trace_writer *writer)
+{
+    end_block(writer);
+}
+
+int trace_writer_error(const struct trace_writer *writer)
+{
+    return writer->error;
 }
 
 int trace_writer_close(struct trace_writer *writer)
 {
-    if (is_due(writer,
-               writer->has_run && !writer->allocations_due && !writer->versions_due && !writer->operations_due)) {
+    if (is_due(writer, is_between_iterations(writer))) {
         struct trace_end end = {writer->record_count, writer->iteration_count};
         put_record(writer, TRACE_END, &end, sizeof end);
         end_block(writer);
     }
     if (close(writer->descriptor) != 0)
         fail(writer, errno);
-    if (!writer->error && rename(writer->part, writer->path) != 0)
-        fail(writer, errno);
-    return release_writer(writer);
+    int error = writer->error;
+    munmap(writer, sizeof *writer);
+    return error;
 }
 
 void trace_writer_abandon(struct trace_writer *writer)
 {
     close(writer->descriptor);
-    fail(writer, ECANCELED);
-    release_writer(writer);
+    munmap(writer, sizeof *writer);
 }
 
 /* Reader */
@@ -335,34 +381,38 @@ static bool take_file(struct reader *reader)
     for (size_t at = sizeof(struct trace_header); at < reader->count; number++) {
         struct trace_block block;
         size_t left = reader->count - at;
+        if (reader->records.has_end)
+            return refuse(reader, "something follows its end");
         if (left < sizeof block)
-            return refuse(reader, "it was cut off");
+            break;
         memcpy(&block, reader->bytes + at, sizeof block);
-        if (block.number != number || block.bytes % 8 != 0 || block.bytes > TRACE_BLOCK_MOST || block.bytes == 0)
+        if (block.number != number || block.bytes % 8 != 0 || block.bytes > TRACE_BLOCK_MOST || block.bytes == 0 ||
+            block.head_hash != hash_head(hash, &block))
             return refuse(reader, "it is damaged");
         if (block.bytes > left - sizeof block)
-            return refuse(reader, "it was cut off");
+            break;
         const unsigned char *payload = reader->bytes + at + sizeof block;
-        hash = hash_block(hash, &block, payload);
+        hash = hash_block(&block, payload);
         if (hash != block.hash)
             return refuse(reader, "it is damaged");
         if (!take_block(reader, payload, block.bytes))
             return false;
         at += sizeof block + block.bytes;
     }
-    return reader->records.has_end || refuse(reader, "it was cut off");
+    return records_finish(&reader->records);
 }
 
 bool trace_read_bytes(const void *bytes, size_t count, const char *label, struct trace *out, char *why,
                       size_t why_bytes)
 {
     struct reader reader = {.bytes = bytes, .count = count, .records = {.trace = out, .file_bytes = count}};
-    static const struct trace_record record = {TRACE_NAME, sizeof record + sizeof(struct trace_name)};
-    static const struct trace_name empty = {0, 0};
     *out = (struct trace){0};
-    if (records_take(&reader.records, &record, (const unsigned char *)&empty) && take_file(&reader))
+    if (records_begin(&reader.records) && take_file(&reader)) {
+        records_abandon(&reader.records);
         return true;
+    }
     snprintf(why, why_bytes, "%s: %s", label, reader.records.fault);
+    records_abandon(&reader.records);
     trace_release(out);
     return false;
 }
@@ -404,14 +454,9 @@ void trace_release(struct trace *trace)
     for (uint32_t i = 0; i < trace->name_count; i++)
         free(trace->names[i]);
     free(trace->names);
-    for (uint32_t i = 0; i < trace->iteration_count; i++) {
-        struct trace_recorded *recorded = &trace->iterations[i];
-        free(recorded->allocations);
-        free(recorded->versions);
-        free(recorded->operations);
-        free(recorded->first_lists);
-        free(recorded->lists);
-    }
+    for (uint32_t i = 0; i < trace->iteration_count; i++)
+        records_release_iteration(&trace->iterations[i]);
     free(trace->iterations);
+    records_release_events(trace);
     *trace = (struct trace){0};
 }

@@ -10,8 +10,7 @@ bool records_refuse(struct records *records, const char *fault)
     return false;
 }
 
-/* Room for one more element at index `count`. */
-static bool grow(struct records *records, void *array_pointer, uint32_t count, uint32_t *capacity, size_t element)
+bool records_grow(struct records *records, void *array_pointer, uint32_t count, uint32_t *capacity, size_t element)
 {
     void *array;
     memcpy(&array, array_pointer, sizeof array);
@@ -26,12 +25,12 @@ static bool grow(struct records *records, void *array_pointer, uint32_t count, u
     return true;
 }
 
-static struct trace_recorded *last_iteration(struct records *records)
+static struct trace_recorded *last_iteration(const struct records *records)
 {
     return records->trace->iteration_count ? &records->trace->iterations[records->trace->iteration_count - 1] : NULL;
 }
 
-static bool is_name(const struct records *records, uint32_t number)
+bool records_name_is_known(const struct records *records, uint32_t number)
 {
     return number < records->trace->name_count;
 }
@@ -52,7 +51,7 @@ static bool take_name(struct records *records, const unsigned char *body, size_t
     if (head.number != trace->name_count || head.text_bytes > TRACE_NAME_MOST ||
         head.text_bytes > bytes - sizeof head || memchr(text, '\0', head.text_bytes))
         return records_refuse(records, "a name record is not well-formed");
-    if (!grow(records, &trace->names, trace->name_count, &records->name_capacity, sizeof *trace->names))
+    if (!records_grow(records, &trace->names, trace->name_count, &records->name_capacity, sizeof *trace->names))
         return false;
     char *copy = malloc(head.text_bytes + 1);
     if (!copy)
@@ -70,23 +69,34 @@ static bool take_run(struct records *records, const unsigned char *body, size_t 
         return records_refuse(records, "its run record is not well-formed");
     memcpy(run, body, sizeof *run);
     records->has_run = true;
-    return (is_name(records, run->program) && is_name(records, run->device)) ||
+    return (records_name_is_known(records, run->program) && records_name_is_known(records, run->device)) ||
            records_refuse(records, "a name is missing");
+}
+
+static bool has_come(const struct records *records, const struct trace_recorded *recorded)
+{
+    uint64_t produced = 0;
+    for (uint32_t v = 0; v < records->versions_seen; v++)
+        produced += recorded->versions[v].producer != TRACE_NONE;
+    return records->allocations_seen == recorded->head.allocation_count &&
+           records->versions_seen == recorded->head.version_count &&
+           records->operations_seen == recorded->head.operation_count && records->writes_seen == produced;
+}
+
+bool records_are_between(const struct records *records)
+{
+    const struct trace_recorded *last = last_iteration(records);
+    return records->has_run && !records->is_short &&
+           (!last || (records->allocations_seen == last->head.allocation_count &&
+                      records->versions_seen == last->head.version_count &&
+                      records->operations_seen == last->head.operation_count));
 }
 
 /* What the last iteration announced has come. */
 static bool is_complete(struct records *records)
 {
     const struct trace_recorded *recorded = last_iteration(records);
-    if (!recorded)
-        return true;
-    uint64_t produced = 0;
-    for (uint32_t v = 0; v < records->versions_seen; v++)
-        produced += recorded->versions[v].producer != TRACE_NONE;
-    return (records->allocations_seen == recorded->head.allocation_count &&
-            records->versions_seen == recorded->head.version_count &&
-            records->operations_seen == recorded->head.operation_count && records->writes_seen == produced) ||
-           records_refuse(records, "an iteration is not complete");
+    return !recorded || has_come(records, recorded) || records_refuse(records, "an iteration is not complete");
 }
 
 static bool is_speed(double speed)
@@ -107,10 +117,13 @@ static bool take_iteration(struct records *records, const unsigned char *body, s
     uint64_t least = (uint64_t)head.allocation_count * sizeof(struct trace_allocation) +
                      (uint64_t)head.version_count * sizeof(struct trace_version) +
                      (uint64_t)head.operation_count * sizeof(struct trace_operation);
-    if (least > records->file_bytes || !is_speed(head.out_bytes_per_ns) || !is_speed(head.in_bytes_per_ns))
-        return records_refuse(records, "an iteration record announces what is not there");
-    if (!grow(records, &trace->iterations, trace->iteration_count, &records->iteration_capacity,
-              sizeof *trace->iterations))
+    if (!is_speed(head.out_bytes_per_ns) || !is_speed(head.in_bytes_per_ns))
+        return records_refuse(records, "an iteration record is not well-formed");
+    records->is_short = least > records->file_bytes;
+    if (records->is_short)
+        return true;
+    if (!records_grow(records, &trace->iterations, trace->iteration_count, &records->iteration_capacity,
+                      sizeof *trace->iterations))
         return false;
     struct trace_recorded *recorded = &trace->iterations[trace->iteration_count++];
     *recorded =
@@ -137,7 +150,8 @@ static bool take_allocation(struct records *records, const unsigned char *body, 
                     (allocation->ends == TRACE_NONE ||
                      (allocation->ends >= allocation->born && is_position(recorded, allocation->ends)));
     return (allocation->kind <= TRACE_PLANNED && has_life && allocation->is_small <= 1 &&
-            is_name(records, allocation->reason) && is_name(records, allocation->origin)) ||
+            records_name_is_known(records, allocation->reason) && records_name_is_known(records, allocation->origin) &&
+            allocation->stack < records->trace->stack_count) ||
            records_refuse(records, "an allocation record is not well-formed");
 }
 
@@ -171,7 +185,8 @@ static bool take_lists(struct records *records, struct trace_recorded *recorded,
         if (version >= recorded->head.version_count ||
             (i >= operation->read_count && recorded->versions[version].producer != number))
             return records_refuse(records, "an operation names a version that it cannot have");
-        if (!grow(records, &recorded->lists, recorded->list_count, &records->list_capacity, sizeof *recorded->lists))
+        if (!records_grow(records, &recorded->lists, recorded->list_count, &records->list_capacity,
+                          sizeof *recorded->lists))
             return false;
         recorded->lists[recorded->list_count++] = version;
     }
@@ -191,7 +206,8 @@ static bool take_operation(struct records *records, const unsigned char *body, s
     uint64_t list_bytes = ((uint64_t)operation->read_count + operation->write_count) * sizeof(uint32_t);
     if (((sizeof *operation + list_bytes + 7) & ~(uint64_t)7) != bytes || operation->kind > TRACE_SET ||
         operation->stream >= recorded->head.stream_count || !is_position(recorded, operation->replayable_until) ||
-        !is_name(records, operation->name) || !is_name(records, operation->reason))
+        !records_name_is_known(records, operation->name) || !records_name_is_known(records, operation->reason) ||
+        operation->stack >= records->trace->stack_count)
         return records_refuse(records, "an operation record is not well-formed");
     return take_lists(records, recorded, operation, body + sizeof *operation);
 }
@@ -207,9 +223,20 @@ static bool take_end(struct records *records, const unsigned char *body, size_t 
            records_refuse(records, "records are missing");
 }
 
+bool records_begin(struct records *records)
+{
+    static const struct trace_name empty = {0, 0};
+    return take_name(records, (const unsigned char *)&empty, sizeof empty) && records_begin_places(records);
+}
+
 bool records_take(struct records *records, const struct trace_record *record, const unsigned char *body)
 {
     size_t bytes = record->bytes - sizeof *record;
+    bool is_of_iteration = record->kind >= TRACE_ALLOCATION && record->kind <= TRACE_OPERATION;
+    if (records->is_short && is_of_iteration)
+        return true;
+    if (records->is_short && (record->kind == TRACE_END || record->kind == TRACE_ITERATION))
+        return records_refuse(records, "an iteration record announces what is not there");
     switch (record->kind) {
     case TRACE_NAME:
         return take_name(records, body, bytes);
@@ -225,7 +252,35 @@ bool records_take(struct records *records, const struct trace_record *record, co
         return take_operation(records, body, bytes);
     case TRACE_END:
         return take_end(records, body, bytes);
+    case TRACE_MODULE:
+    case TRACE_STACK:
+    case TRACE_THREAD:
+        return records_take_place(records, record, body);
     default:
+        if (record->kind >= TRACE_HELD && record->kind < TRACE_KINDS)
+            return records_take_event(records, record, body);
         return records_refuse(records, "it holds a record of an unknown kind");
     }
+}
+
+void records_release_iteration(struct trace_recorded *recorded)
+{
+    free(recorded->allocations);
+    free(recorded->versions);
+    free(recorded->operations);
+    free(recorded->first_lists);
+    free(recorded->lists);
+    *recorded = (struct trace_recorded){0};
+}
+
+bool records_finish(struct records *records)
+{
+    struct trace *trace = records->trace;
+    trace->is_cut = !records->has_end;
+    if (!records->has_run && !trace->is_cut)
+        return records_refuse(records, "it has no run record");
+    const struct trace_recorded *last = last_iteration(records);
+    if (trace->is_cut && last && !has_come(records, last))
+        records_release_iteration(&trace->iterations[--trace->iteration_count]);
+    return records_finish_events(records);
 }

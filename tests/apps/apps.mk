@@ -3,7 +3,7 @@
 # PTX only, so that any device compiles for itself; the shared runtime, as `nvcc -cudart shared` links it.
 
 NVCC ?= nvcc
-APPS_NVCCFLAGS ?= -O2 -std=c++17 -cudart shared -gencode arch=compute_75,code=compute_75 \
+APPS_NVCCFLAGS ?= -O2 -g -std=c++17 -cudart shared -gencode arch=compute_75,code=compute_75 \
 	-Xcompiler -Wall,-Wextra,-Wshadow,-pthread -I.
 
 apps_names := resnet lstm gpt mlp hostile

@@ -75,3 +75,15 @@ $(DOORS)/null/libcuda.so.1: tests/bench/null_driver.c
 $(DOORS)/calls: tests/bench/calls.c $(DOORS)/null/libcuda.so.1
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out $(SANITIZE),$(CFLAGS)) $< -L$(DOORS)/null -lcuda -o $@
 doors: $(DOORS)/calls
+
+# Made-up traces of any length: make_trace OUT RECORDS [SEED [cut|lossy]].
+$(BUILD)/bench/make_trace: $(call object,tests/bench/make_trace.c trace/file.c trace/records.c trace/records_events.c)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $^ -lm -o $@
+doors: $(BUILD)/bench/make_trace
+
+# What the recording tests look into traces with.
+$(BUILD)/e2e/show_trace: $(call object,tests/e2e/show_trace.c trace/symbols.c trace/file.c trace/records.c trace/records_events.c)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $^ -ldw -lelf -lstdc++ -lm -o $@
+doors: $(BUILD)/e2e/show_trace

@@ -1,4 +1,4 @@
-/* links: tests/fuzz/mutate.c trace/file.c trace/records.c trace/lifetime.c trace/report.c */
+/* links: tests/fuzz/mutate.c trace/file.c trace/records.c trace/records_events.c trace/lifetime.c trace/report.c */
 /* Damaged traces into the trace reader. The hashes are made right again, so that the damage reaches the records. */
 #include "tests/fuzz/mutate.h"
 #include "trace/lifetime.h"
@@ -25,6 +25,7 @@ static void seal(unsigned char *bytes, size_t count)
         if (block.bytes > count - at - sizeof block)
             block.bytes = (uint32_t)(count - at - sizeof block) / 8 * 8;
         hash = mix(hash, (uint64_t)block.number << 32 | block.bytes);
+        block.head_hash = hash;
         for (uint32_t i = 0; i + 8 <= block.bytes; i += 8) {
             uint64_t word;
             memcpy(&word, bytes + at + sizeof block + i, 8);

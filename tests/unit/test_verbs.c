@@ -1,4 +1,4 @@
-/* links: trace/file.c trace/records.c */
+/* links: trace/file.c trace/records.c trace/records_events.c */
 /* The verbs of the command line, as a user calls them: $BUILD/reprise-trace (BUILD: build if unset). */
 #include "trace/file.h"
 #include <setjmp.h>
