@@ -165,11 +165,15 @@ format: ## clang-format all C files
 	@clang-format -i $$(find shim trace policy tests -name '*.[ch]' -not -path 'tests/unit/samples/*' \
 	    -not -name fatbin_samples.h)
 
-$(BUILD)/bench/bench_policy: $(call object,tests/bench/bench_policy.c $(POLICY_SOURCES))
+$(BUILD)/bench/bench_policy: $(call object,tests/bench/bench_policy.c $(POLICY_SOURCES) $(TRACE_SOURCES))
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -lm -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -lunwind -lm -l:libzstd.a -o $@
+$(BUILD)/bench/exhaustive: tests/bench/exhaustive.c
+	@mkdir -p $(@D)
+	$(COMPILE) $< -o $@
 
-bench-plan: $(BUILD)/bench/bench_policy $(BUILD)/reprise-policy ## plan quality and planning time, asked and seen side by side (minutes)
+bench-plan: ## the planner: what is asked and what is seen, side by side (minutes; QUICK=1: a part of it)
+	@$(MAKE) --no-print-directory -s trace $(BUILD)/bench/bench_policy $(BUILD)/bench/exhaustive
 	@BUILD=$(BUILD) scripts/bench_plan $(if $(QUICK),--quick)
 
 bench: ## overheads against the do-nothing twin, plan quality

@@ -2,12 +2,13 @@
 """The least time that any legal plan without swapping adds, by OR-Tools CP-SAT: exact, for small problems.
 
 usage: optimum.py PROBLEM CAP...       PROBLEM in the text form (policy/text.h), CAP in bytes
+       optimum.py -                    lines of `PROBLEM CAP` on standard input
 
 Nothing is shared with the planner: the text is read here, and the model is written from what policy/problem.h says
 a legal plan is. A plan is a sequence of executions, first runs and replays in any order, with any drops in between;
 everything else (stages, one rebuild per stage, an order of rebuilding) would be a restriction and is not assumed.
 
-One line per cap: CAP, the least added nanoseconds ("infeasible", or "unknown" where time ran out), and the number of
+One line per cap: PROBLEM, CAP, the least added nanoseconds ("infeasible", or "unknown" where time ran out), and the number of
 replays in that plan. The number of executions has to be limited; the limit is raised until no plan with more of
 them could cost less. Needs ortools from PyPI (scripts/bench_plan installs it into build/optimum).
 """
@@ -219,9 +220,9 @@ def solve(problem, cap, count, seconds):
     return ("infeasible" if status == cp_model.INFEASIBLE else "unknown"), None, None
 
 
-def least_added(problem, cap, known=None, seconds=60.0):
-    """(added nanoseconds, replays); (None, None) where no plan holds the cap, or where time ran out: then the third value
-    is False. `known`: the cost of a plan that somebody claims to have; only the limit on executions starts there."""
+def least_added(problem, cap, seconds=20.0):
+    """(added nanoseconds, replays, True); (None, None, True) where no plan holds the cap, (None, None, False) where time
+    ran out."""
     floor = problem.fixed + sum(version.size for version in problem.versions if version.producer is None)
     if floor > cap:
         return None, None, True
@@ -234,25 +235,34 @@ def least_added(problem, cap, known=None, seconds=60.0):
             return None, None, False
         if status == "optimal" and added < (most + 1) * quickest:
             return added, replays, True
-        if status == "infeasible" and known is None and most >= 3 * operations:
-            return None, None, True  # believed, not proven
-        limit = added if added is not None else known if known is not None else 3 * operations * quickest
+        if status == "infeasible" and most >= 3 * operations:
+            return None, None, True  # believed: no plan of four times as many executions as there are operations
+        limit = added if added is not None else 3 * operations * quickest
         most = min(max(2 * most, 1), max(limit // quickest, most + 1))
 
 
-def main():
-    if len(sys.argv) < 3:
-        sys.exit(__doc__.split("\n\n")[1])
+def answer(path, caps):
     try:
-        with open(sys.argv[1]) as stream:
+        with open(path) as stream:
             problem = Problem(stream)
-        caps = [int(word) for word in sys.argv[2:]]
+        caps = [int(word) for word in caps]
     except (OSError, ValueError, IndexError) as error:
-        sys.exit(f"{sys.argv[1]}: {error}")
+        sys.exit(f"{path}: {error}")
     for cap in caps:
         added, replays, is_known = least_added(problem, cap)
         words = (added, replays) if added is not None else ("infeasible" if is_known else "unknown",)
-        print(cap, *words, flush=True)
+        print(path, cap, *words, flush=True)
+
+
+def main():
+    if sys.argv[1:] == ["-"]:
+        for line in sys.stdin:
+            path, *caps = line.split()
+            answer(path, caps)
+    elif len(sys.argv) > 2:
+        answer(sys.argv[1], sys.argv[2:])
+    else:
+        sys.exit(__doc__.split("\n\n")[1])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 12, NAME_WIDTH = 36, COARSE_POINTS = 12 };
+enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 51, COARSE_POINTS = 12 };
 
 static const uint64_t COARSE_NS = 500000000; /* planning time for the question whether it is worth it */
 static const double WORTH_RATIO = 2;         /* from here on half of the time goes into rebuilding */
@@ -25,6 +25,7 @@ struct planned {
     struct explain_group *groups;
     uint32_t *order; /* of the groups that save something, the most bytes for their time first */
     uint32_t row_count;
+    uint64_t saved; /* by all groups */
 };
 
 static uint64_t bytes_per_second_key(const struct explain_group *group)
@@ -52,8 +53,10 @@ static bool explain(struct planned *p)
     if (!p->groups || !p->order || !explain_plan(&p->graph, &p->plan, p->input->group_of, count, p->groups))
         return false;
     for (uint32_t g = 0; g <= count; g++)
-        if (p->groups[g].dropped_count || p->groups[g].saved_bytes)
+        if (p->groups[g].dropped_count || p->groups[g].saved_bytes) {
+            p->saved += p->groups[g].saved_bytes;
             p->order[p->row_count++] = g;
+        }
     compared = p->groups;
     qsort(p->order, p->row_count, sizeof *p->order, by_worth);
     return true;
@@ -101,43 +104,45 @@ static void write_counts(const struct planned *p)
     printf(" %llu in, %s\n", (unsigned long long)counts[PLAN_SWAP_IN], report_size(in, size));
 }
 
-static void write_row(const struct planned *p, uint32_t g)
+static void write_row(const struct planned *p, const struct explain_group *group, const char *name, const char *site)
 {
-    const struct explain_group *group = &p->groups[g];
-    bool is_given = g == p->input->group_count;
-    const char *name = is_given ? "(there when the iteration begins)" : p->input->groups[g].name;
-    const char *site = is_given ? NULL : p->input->groups[g].site;
     char size[16], rate[24] = "-";
     if (group->replay_ns)
         snprintf(rate, sizeof rate, "%.1f", (double)group->saved_bytes / 1048576 / ((double)group->replay_ns / 1e6));
-    printf("%10s %7u %6u %9.3f %9s  %.*s%s\n", report_size(group->saved_bytes, size), group->dropped_count,
+    printf("%10s %4.0f%% %6u %6u %9.3f %7s  %.*s%s\n", report_size(group->saved_bytes, size),
+           100 * (double)group->saved_bytes / (double)(p->saved ? p->saved : 1), group->dropped_count,
            group->swapped_count, (double)group->replay_ns / 1e6, rate, NAME_WIDTH, name,
            strlen(name) > NAME_WIDTH ? "~" : "");
     if (site)
-        printf("%47sat %s\n", "", site);
+        printf("%*sat %s\n", SITE_INDENT, "", site);
 }
 
 static void write_rows(const struct planned *p)
 {
     struct explain_group rest = {0};
-    char size[16];
     if (!p->row_count)
         return;
     printf("\nWhat goes and comes back, the most memory for its time first\n");
-    printf("%10s %7s %6s %9s %9s  %s\n", "saved at", "times", "by", "costs", "MiB", "made by");
-    printf("%10s %7s %6s %9s %9s\n", "the peak", "away", "swap", "ms", "per ms");
-    for (uint32_t k = 0; k < p->row_count && k < ROWS_SHOWN; k++)
-        write_row(p, p->order[k]);
-    for (uint32_t k = ROWS_SHOWN; k < p->row_count; k++) {
-        const struct explain_group *group = &p->groups[p->order[k]];
-        rest.saved_bytes += group->saved_bytes;
-        rest.dropped_count += group->dropped_count;
-        rest.swapped_count += group->swapped_count;
-        rest.replay_ns += group->replay_ns;
+    printf("%10s %5s %6s %6s %9s %7s  %s\n", "saved at", "", "times", "by", "costs", "MiB", "made by");
+    printf("%10s %5s %6s %6s %9s %7s\n", "the peak", "share", "away", "swap", "ms", "per ms");
+    for (uint32_t k = 0; k < p->row_count; k++) {
+        uint32_t g = p->order[k];
+        const struct explain_group *group = &p->groups[g];
+        if (k < ROWS_SHOWN && g < p->input->group_count) {
+            write_row(p, group, p->input->groups[g].name, p->input->groups[g].site);
+        } else if (k < ROWS_SHOWN) {
+            write_row(p, group, "(there when the iteration begins)", NULL);
+        } else {
+            rest.saved_bytes += group->saved_bytes;
+            rest.dropped_count += group->dropped_count;
+            rest.swapped_count += group->swapped_count;
+            rest.replay_ns += group->replay_ns;
+        }
     }
+    char name[32];
+    snprintf(name, sizeof name, "and %u more", p->row_count - ROWS_SHOWN);
     if (p->row_count > ROWS_SHOWN)
-        printf("%10s %7u %6u %9.3f %9s  and %u more\n", report_size(rest.saved_bytes, size), rest.dropped_count,
-               rest.swapped_count, (double)rest.replay_ns / 1e6, "", p->row_count - ROWS_SHOWN);
+        write_row(p, &rest, name, NULL);
 }
 
 static void write_verdict(const struct planned *p)
