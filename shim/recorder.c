@@ -125,16 +125,13 @@ static bool is_own_code(const void *address)
     return (const char *)address >= __ehdr_start && (const char *)address < etext;
 }
 
-/* Native frames up to the interpreter, then the Python ones. */
+/* Native frames, then the Python ones. */
 static uint32_t add_stack(struct definitions *into, uint64_t hash, void *const *addresses, uint32_t count,
                           struct python_frames *python)
 {
     struct trace_frame frames[TRACE_STACK_MOST];
     uint32_t used = 0;
     for (uint32_t i = 0; i < count && used < TRACE_STACK_MOST; i++) {
-        if (python->count > 0 && python_owns(addresses[i])) {
-            break;
-        }
         frames[used++] = (struct trace_frame){.kind = TRACE_NATIVE, .offset = (uintptr_t)addresses[i]};
     }
     bool is_cut = python->count == 0 ? count == TRACE_STACK_MOST : python->is_cut;
@@ -142,6 +139,16 @@ static uint32_t add_stack(struct definitions *into, uint64_t hash, void *const *
         frames[used++] = python_frame(into, &python->frames[i]);
     }
     return definitions_add_stack(into, hash, frames, used, is_cut);
+}
+
+/* How many calls there are up to the interpreter: what it does within itself, Python's own frames say better. */
+static uint32_t native_part(void *const *addresses, uint32_t count)
+{
+    uint32_t part = 0;
+    while (part < count && !python_owns(addresses[part])) {
+        part++;
+    }
+    return part;
 }
 
 uint32_t recorder_stack(void)
@@ -158,6 +165,9 @@ uint32_t recorder_stack(void)
         own++;
     }
     python_capture(&python, addresses + own, count - own);
+    if (python.count > 0) {
+        count = own + native_part(addresses + own, count - own);
+    }
     uint64_t hash = python_hash(stack_hash(0, addresses, count), &python);
     uint32_t number = count + python.count > 0 ? definitions_find_stack(into, hash) : 0;
     if (number == 0 && count + python.count > 0) {

@@ -305,7 +305,7 @@ CUresult submit_operation(struct operation *operation, struct touches *touches)
 {
     uint32_t stream = streams_number(operation->stream);
     CUresult result = submit(operation, touches, stream);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && !operation->is_captured) { /* under capture nothing runs */
         tracing_ran(operation, touches, stream);
     }
     return result;

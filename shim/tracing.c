@@ -252,15 +252,19 @@ static uint32_t access_of(const struct touch *touch)
            (touch->is_hidden ? TRACE_INDIRECT : 0u);
 }
 
-/* What was held before the recorder was open has no id, and is left out. */
+/* What was held before the recorder was open has no id, and is left out. `out` NULL: only counted. */
 static uint32_t put_touches(const struct touches *touches, struct trace_touch *out)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < touches->count && count < TRACE_TOUCH_MOST; i++) {
         uint64_t id = space_get(touches->items[i].allocation)->traced;
-        if (id != 0) {
-            out[count++] = (struct trace_touch){id, access_of(&touches->items[i]), 0};
+        if (id == 0) {
+            continue;
         }
+        if (out != NULL) {
+            out[count] = (struct trace_touch){id, access_of(&touches->items[i]), 0};
+        }
+        count++;
     }
     return count;
 }
@@ -282,17 +286,17 @@ static void tell_counters(void)
 void tracing_ran(const struct operation *operation, const struct touches *touches, uint32_t stream)
 {
     uint64_t number = ++state.last_number;
-    struct trace_touch known[TOUCHES_MAX];
     if (!recorder_is_open()) {
         return;
     }
-    uint32_t count = put_touches(touches, known);
-    struct trace_ran *ran = recorder_event(TRACE_RAN, sizeof *ran + count * sizeof *known, operation->stack);
+    uint32_t count = put_touches(touches, NULL);
+    struct trace_ran *ran =
+        recorder_event(TRACE_RAN, sizeof *ran + count * sizeof(struct trace_touch), operation->stack);
     if (ran != NULL) {
         struct trace_event head = ran->event;
         *ran = (struct trace_ran){.event = head, .number = number, .stream = stream, .touch_count = count};
         describe(operation, ran);
-        __builtin_memcpy(ran + 1, known, count * sizeof *known);
+        put_touches(touches, (struct trace_touch *)(void *)(ran + 1));
         recorder_commit();
     }
     tell_counters();

@@ -1,5 +1,5 @@
 /* Nanoseconds per launch and per allocation with its free, through the direct door. Prints two numbers: the best of
- * several rounds each. */
+ * several rounds each. An argument: that many calls deeper. */
 #include <cuda.h>
 
 #include <stdint.h>
@@ -50,18 +50,28 @@ static double allocations(void)
     return (now() - begun) / ALLOCATIONS;
 }
 
-int main(void)
+__attribute__((noinline)) static void measure(CUdeviceptr *memory, int depth)
 {
-    CUdeviceptr memory[3];
     double launch = 1e30, allocation = 1e30;
-    must(cuInit(0), "start");
-    for (int i = 0; i < 3; i++)
-        must(cuMemAlloc(&memory[i], 1 << 20), "allocation");
+    if (depth > 0) {
+        measure(memory, depth - 1);
+        __asm__ volatile(""); /* no tail call */
+        return;
+    }
     for (int round = 0; round < ROUNDS; round++) {
         double one = launches(memory), other = allocations();
         launch = one < launch ? one : launch;
         allocation = other < allocation ? other : allocation;
     }
     printf("%.1f %.1f\n", launch, allocation);
+}
+
+int main(int argc, char **argv)
+{
+    CUdeviceptr memory[3];
+    must(cuInit(0), "start");
+    for (int i = 0; i < 3; i++)
+        must(cuMemAlloc(&memory[i], 1 << 20), "allocation");
+    measure(memory, argc > 1 ? atoi(argv[1]) : 0);
     return 0;
 }

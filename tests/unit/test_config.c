@@ -130,11 +130,58 @@ static void test_other_names(void **state)
     assert_true(parse("REPRISE_CAP", &config));
 }
 
+static void test_ranks(void **state)
+{
+    static const struct {
+        const char *environment[5];
+        uint32_t rank;
+    } cases[] = {
+        {{NULL}, UINT32_MAX},
+        {{"RANK=3", NULL}, 3},
+        {{"RANK=3", "WORLD_SIZE=8", NULL}, 3},
+        {{"RANK=0", "WORLD_SIZE=1", NULL}, UINT32_MAX},
+        {{"LOCAL_RANK=1", "RANK=5", NULL}, 5},
+        {{"SLURM_PROCID=0", "SLURM_NTASKS=1", "OMPI_COMM_WORLD_RANK=2", NULL}, 2},
+        {{"SLURM_PROCID=7", NULL}, 7},
+        {{"PMI_RANK=x", "MV2_COMM_WORLD_RANK=1", NULL}, 1},
+        {{"RANK=", NULL}, UINT32_MAX},
+        {{"RANK=4294967295", NULL}, UINT32_MAX},
+        {{"RANKS=3", "XRANK=4", NULL}, UINT32_MAX},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config config;
+        const char *name, *why;
+        assert_true(config_parse((char *const *)cases[i].environment, &config, &name, &why));
+        assert_int_equal(config.rank, cases[i].rank);
+    }
+}
+
+static void test_rings(void **state)
+{
+    struct config config;
+    (void)state;
+    assert_true(parse("REPRISE_TRACE_RING=4096", &config));
+    assert_int_equal(config.trace_ring_bytes, 4096);
+    assert_true(parse("REPRISE_TRACE_RING=5KB", &config));
+    assert_int_equal(config.trace_ring_bytes, 8192);
+    assert_true(parse("REPRISE_TRACE_RING=1GiB", &config));
+    assert_int_equal(config.trace_ring_bytes, 1u << 30);
+    assert_false(parse("REPRISE_TRACE_RING=4095", &config));
+    assert_false(parse("REPRISE_TRACE_RING=2GiB", &config));
+    assert_false(parse("REPRISE_TRACE_RING=many", &config));
+    assert_true(parse("REPRISE_TRACE_NEW=1", &config));
+    assert_true(config.is_trace_new);
+    assert_false(parse("REPRISE_TRACE_NEW=yes", &config));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_malformed_sizes),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_rings),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_malformed_variables),
