@@ -55,3 +55,10 @@ $(BUILD)/device/programs/runtime_%: tests/device/programs/runtime.cu
 $(BUILD)/device/programs/race: tests/device/programs/race.cu
 	@mkdir -p $(@D)
 	$(DEVICE_NVCC) -o $@ $<
+
+# The translator alone, for tests/ptx/corpus.py.
+TRANSLATE_SOURCES := tests/ptx/translate.c $(wildcard tests/device/ptx_*.c)
+.PHONY: translate
+translate: $(BUILD)/device/translate
+$(BUILD)/device/translate: $(patsubst %.c,$(BUILD)/device/obj/%.o,$(TRANSLATE_SOURCES))
+	$(CC) $(SANFLAGS) -o $@ $^ -lm -ldl -pthread
