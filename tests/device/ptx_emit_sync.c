@@ -13,8 +13,10 @@ static void split_pair(const struct ptx_operand *operand, struct sync *s)
 
 static const struct ptx_operand *operand_at(struct emit *e, uint32_t index)
 {
-    if (index < e->insn->operand_count)
+    if (index < e->insn->operand_count) {
+        emit_use_operand(e, &e->insn->operands[index]);
         return &e->insn->operands[index];
+    }
     emit_refuse(e, "an operand is missing");
     return &full_mask;
 }
@@ -224,6 +226,7 @@ static void read_sync(struct emit *e, struct sync *s)
         {"wmma", read_wmma},
         {"ldmatrix", read_matrix_move},
         {"stmatrix", read_matrix_move},
+        {"movmatrix", read_matrix_transpose},
         {"activemask", read_activemask},
         {"poll", read_poll},
         {"elect", read_elect},

@@ -235,6 +235,19 @@ static void skip_pointer_marks(struct parser *p)
     }
 }
 
+/* .attribute(.managed, .unified(1, 2)): global memory is where the host reaches it, anyway. */
+static void skip_attributes(struct parser *p)
+{
+    uint32_t depth = 0;
+    do {
+        if (p->token.kind == PTX_TOKEN_END)
+            parse_expected(p, "')'");
+        depth += parse_at(p, '(');
+        depth -= parse_at(p, ')');
+        parse_next(p);
+    } while (depth);
+}
+
 struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
 {
     struct ptx_variable *variable = parse_take(p, sizeof *variable);
@@ -250,8 +263,10 @@ struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
             vector = (uint32_t)(word[1] - '0');
         else if (type != PTX_NONE && type != PTX_PRED)
             variable->type = type;
+        else if (strcmp(word, "texref") == 0 || strcmp(word, "samplerref") == 0 || strcmp(word, "surfref") == 0)
+            variable->type = PTX_B64; /* a handle, for instructions that are refused where they stand */
         else if (strcmp(word, "attribute") == 0)
-            parse_refuse(p, CUDA_ERROR_INVALID_PTX, ".attribute is not supported");
+            skip_attributes(p);
         else
             parse_refuse(p, CUDA_ERROR_INVALID_PTX, ".%s is not supported in a declaration", word);
         skip_pointer_marks(p);
@@ -372,6 +387,10 @@ static void read_function_marks(struct parser *p, struct ptx_function *function)
             if (!parse_accept(p, ','))
                 break;
         }
+        if (strcmp(word, "reqnctapercluster") == 0 && product > 1) {
+            function->refused = ".reqnctapercluster";
+            function->refused_line = p->token.line;
+        }
         if (is_threads && product && product < 1024)
             function->max_threads = (uint32_t)product;
     }
@@ -408,6 +427,8 @@ static void read_function(struct parser *p, bool is_entry)
         known->param_count = function->param_count;
         known->return_count = function->return_count;
         known->max_threads = function->max_threads;
+        known->refused = known->refused ? known->refused : function->refused;
+        known->refused_line = known->refused_line ? known->refused_line : function->refused_line;
         function = known;
     } else {
         function->number = p->module->function_count++;
