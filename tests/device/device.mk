@@ -16,7 +16,7 @@ RUNTIME_SOURCES := $(wildcard tests/device/runtime/*.c)
 RUNTIME_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(RUNTIME_SOURCES))
 
 .PHONY: device
-device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13
+device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13 $(BUILD)/device/translate
 
 $(BUILD)/device/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -58,7 +58,5 @@ $(BUILD)/device/programs/race: tests/device/programs/race.cu
 
 # The translator alone, for tests/ptx/corpus.py.
 TRANSLATE_SOURCES := tests/ptx/translate.c $(wildcard tests/device/ptx_*.c)
-.PHONY: translate
-translate: $(BUILD)/device/translate
 $(BUILD)/device/translate: $(patsubst %.c,$(BUILD)/device/obj/%.o,$(TRANSLATE_SOURCES))
 	$(CC) $(SANFLAGS) -o $@ $^ -lm -ldl -pthread

@@ -347,7 +347,7 @@ static void add_poll(struct parser *p, const struct ptx_insn *insn)
     if (!waits && !ptx_insn_is_strong_load(insn))
         return;
     *add_insn(p) = (struct ptx_insn){
-        .line = insn->line, .guard = PTX_NO_REG, .op = ptx_op_named(waits ? "poll" : "nanosleep"), .opcode = "poll"};
+        .line = insn->line, .guard = PTX_NO_REG, .op = ptx_op_named(waits ? "poll" : "pmevent"), .opcode = "poll"};
 }
 
 static void read_insn(struct parser *p)

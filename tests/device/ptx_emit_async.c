@@ -32,8 +32,7 @@ void emit_mbarrier(struct emit *e)
     int operation = emit_take_of(e, mbarrier_operations);
     bool arrives = operation == ARRIVE || operation == DROP, waits = operation == TEST || operation == TRY;
     bool expects = arrives && emit_take(e, "expect_tx"), by_parity = waits && emit_take(e, "parity");
-    if (arrives)
-        emit_take(e, "noComplete");
+    bool is_counted = expects || (arrives && emit_take(e, "noComplete"));
     if (arrives || waits || operation == EXPECT || operation == COMPLETE)
         emit_take_order(e);
     enum ptx_space space = emit_take_space(e);
@@ -47,7 +46,7 @@ void emit_mbarrier(struct emit *e)
         return;
     }
     bool has_result = arrives || waits;
-    if (!emit_expect_operands(e, has_result || operation != INVAL ? 2 : 1, 4))
+    if (!emit_expect_operands(e, is_counted ? 3 : has_result || operation != INVAL ? 2 : 1, 4))
         return;
     const char *address = emit_address(e, &e->insn->operands[has_result], space);
     bool has_count = e->insn->operand_count > (has_result ? 2u : 1u);
@@ -116,8 +115,8 @@ static void emit_cp_plain(struct emit *e)
     bool has_policy = ptx_insn_has_modifier(e->insn, "L2::cache_hint");
     emit_take_hints(e);
     if ((!emit_take(e, "shared") && !emit_take(e, "shared::cta")) || !emit_take(e, "global") ||
-        !emit_expect_operands(e, 3u + has_policy, 4u + has_policy) ||
-        !emit_constant(&e->insn->operands[2], &bytes) || (bytes != 16 && (!all_levels || (bytes != 4 && bytes != 8)))) {
+        !emit_expect_operands(e, 3u + has_policy, 4u + has_policy) || !emit_constant(&e->insn->operands[2], &bytes) ||
+        (bytes != 16 && (!all_levels || (bytes != 4 && bytes != 8)))) {
         emit_refuse(e, "this form");
         return;
     }

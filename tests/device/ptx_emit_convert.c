@@ -239,15 +239,18 @@ static struct conversion take_conversion(struct emit *e)
         c.rounding = emit_take_of(e, roundings);
     c.ftz = (c.from == PTX_F32 || c.to == PTX_F32) && from_float && emit_take(e, "ftz");
     c.sat = emit_take(e, "sat");
-    c.relu = is_small(c.to) && from_float && emit_take(e, "relu");
-    c.satfinite = is_small(c.to) && from_float && emit_take(e, "satfinite");
+    c.relu = is_small(c.to) && from_float && c.to != c.from && emit_take(e, "relu");
+    c.satfinite = is_small(c.to) && from_float && c.to != c.from && emit_take(e, "satfinite");
     return c;
 }
 
 /* cvt.rna{.satfinite}.tf32.f32, cvt.rn|rz{.satfinite}{.relu}.tf32.f32 */
 static void to_tf32(struct emit *e, struct conversion *c)
 {
-    const char *mode = emit_take(e, "rna") ? "rna" : c->rounding == 0 ? "rn" : c->rounding == 1 ? "rz" : NULL;
+    const char *mode = c->rounding < 0 && emit_take(e, "rna") ? "rna"
+                       : c->rounding == 0                     ? "rn"
+                       : c->rounding == 1                     ? "rz"
+                                                              : NULL;
     if (!mode || c->from != PTX_F32 || c->ftz || c->sat || (mode[2] && c->relu) || !emit_expect_operands(e, 2, 2)) {
         emit_refuse(e, "this form");
         return;
@@ -314,6 +317,15 @@ void emit_cvta(struct emit *e)
         emit_out(e, type, "%s", address);
 }
 
+static const char *in_constants(struct emit *e, const char *address)
+{
+    const char *text = "0";
+    for (const struct ptx_variable *v = e->module->variables; v; v = v->next)
+        if (v->space == PTX_CONST && !v->is_extern)
+            text = emit_format(e, "%s || %s - (uint64_t)B->globals[%u] < %zu", text, address, v->number, v->bytes);
+    return text;
+}
+
 void emit_isspacep(struct emit *e)
 {
     enum ptx_space space = emit_take_space(e);
@@ -322,9 +334,14 @@ void emit_isspacep(struct emit *e)
     if (space == PTX_SHARED)
         emit_out(e, PTX_PRED, "%s", in_shared);
     else if (space == PTX_GLOBAL)
-        emit_out(e, PTX_PRED, "!%s && !ptx_is_local(B, %s)", in_shared, a);
+        emit_out(e, PTX_PRED, "!%s && !ptx_is_local(B, %s) && %s - (uint64_t)P >= %zu && !(%s)", in_shared, a, a,
+                 e->layout->param_bytes, in_constants(e, a));
     else if (space == PTX_LOCAL)
         emit_out(e, PTX_PRED, "ptx_is_local(B, %s)", a);
+    else if (space == PTX_PARAM)
+        emit_out(e, PTX_PRED, "%s - (uint64_t)P < %zu", a, e->layout->param_bytes);
+    else if (space == PTX_CONST)
+        emit_out(e, PTX_PRED, "%s", in_constants(e, a));
     else
         emit_refuse(e, "space");
 }

@@ -22,7 +22,7 @@ static struct float_mode take_mode(struct emit *e, unsigned allowed)
         mode.rounding = 0;
     mode.ftz = (allowed & FLUSHES) && emit_take(e, "ftz");
     mode.sat = (allowed & SATURATES) && emit_take(e, "sat");
-    mode.relu = (allowed & CLIPS) && emit_take(e, "relu");
+    mode.relu = (allowed & CLIPS) && !mode.sat && emit_take(e, "relu");
     return mode;
 }
 

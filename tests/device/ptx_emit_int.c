@@ -3,9 +3,37 @@
 
 #include <string.h>
 
+/* What only advises the hardware: whatever it says changes no result. */
 void emit_nothing(struct emit *e)
 {
     e->used_modifiers = e->used_operands = ~0u;
+}
+
+/* prefetch{.space}.level [a]; discard and applypriority [a], bytes */
+void emit_advice(struct emit *e)
+{
+    uint32_t count = *e->insn->opcode == 'p' ? 1 : 2;
+    static const char *const levels[] = {"L1", "L2", "L2::evict_normal", "L2::evict_last", NULL};
+    enum ptx_space space = emit_take_space(e);
+    if (emit_take_of(e, levels) < 0)
+        emit_refuse(e, "this form");
+    if (!emit_expect_operands(e, count, count))
+        return;
+    emit_address(e, &e->insn->operands[0], space);
+    if (count > 1)
+        emit_in(e, 1, PTX_U32);
+}
+
+/* nanosleep.u32 t, setmaxnreg.inc.sync.aligned.u32 n */
+void emit_advised_number(struct emit *e)
+{
+    bool sleeps = *e->insn->opcode == 'n';
+    if (!sleeps && !((emit_take(e, "inc") || emit_take(e, "dec")) && emit_take(e, "sync") && emit_take(e, "aligned")))
+        emit_refuse(e, "this form");
+    if (emit_take_type(e) != PTX_U32)
+        emit_refuse(e, "type");
+    if (emit_expect_operands(e, 1, 1))
+        emit_in(e, 0, PTX_U32);
 }
 
 static const char *type_name(enum ptx_type type)
@@ -155,7 +183,10 @@ void emit_mul24(struct emit *e)
         emit_refuse(e, "type");
     const char *multiplied = emit_format(e, "ptx_mul24_%s(%s, %s, %d)", type_name(type), emit_in(e, 1, type),
                                          emit_in(e, 2, type), is_high ? 16 : 0);
-    emit_out(e, type, adds ? "%s + %s" : "%s", multiplied, adds ? emit_in(e, 3, type) : "");
+    if (adds && is_high && type == PTX_S32 && emit_take(e, "sat"))
+        emit_out(e, type, "ptx_add_sat_s32(%s, %s)", multiplied, emit_in(e, 3, type));
+    else
+        emit_out(e, type, adds ? "%s + %s" : "%s", multiplied, adds ? emit_in(e, 3, type) : "");
 }
 
 void emit_int_div(struct emit *e, enum ptx_type type)

@@ -179,6 +179,14 @@ static void read_product(struct emit *e, struct sync *s, struct product *p)
                          put_results(e, list_at(e, 0), element_bits(p->types[0]) == 64));
 }
 
+/* Integers saturate, doubles say how they round. */
+static void take_product_mode(struct emit *e, struct product *p)
+{
+    p->saturates = p->types[0] && strcmp(p->types[0], "s32") == 0 && emit_take(e, "satfinite");
+    if (p->types[0] && strcmp(p->types[0], "f64") == 0)
+        emit_take(e, "rn");
+}
+
 /* .row.col, in this order: others are another product. */
 static bool take_row_and_column(struct emit *e)
 {
@@ -198,10 +206,9 @@ void read_matrix_product(struct emit *e, struct sync *s)
         emit_refuse(e, "this form");
         return;
     }
-    emit_take(e, "rn");
-    p.saturates = emit_take(e, "satfinite");
     for (int i = 0; i < 4; i++)
         p.types[i] = take_element(e);
+    take_product_mode(e, &p);
     if (!p.types[3] || (p.m != 16 && p.m != 8) || p.n != 8 || (p.m == 8 && element_bits(p.types[1]) == 16))
         emit_refuse(e, "this shape or type");
     else
@@ -211,13 +218,11 @@ void read_matrix_product(struct emit *e, struct sync *s)
 static void read_wmma_product(struct emit *e, struct sync *s)
 {
     struct product p = {.is_opaque = true};
-    emit_take(e, "rn");
     bool has_layouts = (emit_take(e, "row") || emit_take(e, "col")) && (emit_take(e, "row") || emit_take(e, "col"));
     if (!take_shape(e, &p.m, &p.n, &p.k) || !has_layouts || !emit_expect_operands(e, 4, 4)) {
         emit_refuse(e, "this form");
         return;
     }
-    p.saturates = emit_take(e, "satfinite");
     const char *types[4];
     for (int i = 0; i < 4; i++)
         types[i] = take_element(e);
@@ -226,10 +231,12 @@ static void read_wmma_product(struct emit *e, struct sync *s)
     p.types[1] = is_short ? "f16" : types[1];
     p.types[2] = is_short ? "f16" : types[2];
     p.types[3] = is_short ? types[1] : types[3];
-    if (!p.types[0] || !p.types[3])
+    if (!p.types[0] || !p.types[3]) {
         emit_refuse(e, "types");
-    else
-        read_product(e, s, &p);
+        return;
+    }
+    take_product_mode(e, &p);
+    read_product(e, s, &p);
 }
 
 /* wmma.load.a.sync.aligned.row.mMnNkK{.space}.TYPE {registers}, [address]{, stride}, and .store.d with the first two

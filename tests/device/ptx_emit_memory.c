@@ -257,8 +257,9 @@ static const char *where(struct emit *e, const struct atomic *a, uint32_t i, con
 {
     const char *address = emit_format(e, "%s + %u", a->address, i * ptx_type_bits(a->type) / 8);
     if (a->space == PTX_GENERIC && a->type == PTX_F32)
-        return emit_format(e, "(ptx_is_shared(B, (uint64_t)(%s)) ? ptx_atom_%s_shared(%s, %s) : "
-                              "ptx_atom_%s_global(%s, %s))",
+        return emit_format(e,
+                           "(ptx_is_shared(B, (uint64_t)(%s)) ? ptx_atom_%s_shared(%s, %s) : "
+                           "ptx_atom_%s_global(%s, %s))",
                            address, a->name, address, value, a->name, address, value);
     return emit_format(e, "ptx_atom_%s_%s(%s, %s)", a->name, a->space == PTX_SHARED ? "shared" : "global", address,
                        value);

@@ -175,7 +175,8 @@ static void read_barrier(struct emit *e, struct sync *s)
 {
     static const char *const reductions[] = {"and", "or", "popc", NULL};
     emit_take(e, "cta");
-    emit_take(e, "aligned");
+    if (strcmp(e->insn->opcode, "barrier") == 0)
+        emit_take(e, "aligned");
     if (emit_take(e, "cluster")) {
         read_cluster_barrier(e, s);
         return;
@@ -200,6 +201,7 @@ static void read_barrier(struct emit *e, struct sync *s)
         first = 1;
     } else if (emit_take(e, "arrive")) {
         s->kind = PTX_SYNC_ARRIVE;
+        emit_expect_operands(e, 2, 2);
     } else if (!emit_take(e, "sync")) {
         emit_refuse(e, "this form");
     }

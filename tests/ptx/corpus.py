@@ -3,7 +3,7 @@
     python3 tests/ptx/corpus.py [--compile] [--slow N] DIRECTORY...
 Every .ptx below each DIRECTORY is translated, every kernel of it; with --compile the C compiler runs too. Prints a row
 per directory (files, kernels, refused), what was refused by instruction and reason, and the N slowest kernels. Wants
-build/device/translate (`make translate`)."""
+build/device/translate (`make device`)."""
 import argparse
 import collections
 import os

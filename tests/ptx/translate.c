@@ -1,6 +1,7 @@
-/* Translates every kernel of the PTX files named: `translate [--compile] FILE...`. One line per kernel, of fields that
- * tabs separate: the file, the kernel (empty for the whole file), its instructions, the seconds taken, and why it was
- * refused (empty where it was not). With --compile the C compiler runs as well, one kernel at a time. */
+/* Translates every kernel of the PTX files named: `translate [--compile|--source] FILE...`. One line per kernel, of
+ * fields that tabs separate: the file, the kernel (empty for the whole file), its instructions, the seconds taken, and
+ * why it was refused (empty where it was not). With --compile the C compiler runs as well, one kernel at a time; with
+ * --source the C itself is printed instead. */
 #include "tests/device/program.h"
 #include "tests/device/ptx.h"
 #include "tests/device/ptx_compile.h"
@@ -70,15 +71,32 @@ static void translate_entry(const char *path, struct ptx_module *module, struct 
     text_release(&text);
 }
 
-static void translate_file(const char *path, bool compiles)
+/* The C of every kernel that is taken, as one file. */
+static void print_source(struct ptx_module *module)
+{
+    struct ptx_text text = {0};
+    char why[500];
+    text_append(&text, ptx_head, (size_t)(ptx_head_end - ptx_head));
+    text_append(&text, ptx_matrix_head, (size_t)(ptx_matrix_head_end - ptx_matrix_head));
+    for (struct ptx_function *f = module ? module->functions : NULL; f; f = f->next)
+        if (f->is_entry && f->has_body)
+            ptx_emit_entry(module, f, &text, why, sizeof why);
+    fwrite(text.data, 1, text.used, stdout);
+    text_release(&text);
+}
+
+static void translate_file(const char *path, bool compiles, bool prints)
 {
     size_t bytes;
     char *text = read_file(path, &bytes), why[500] = "";
     CUresult error;
     double begun = now();
     struct ptx_module *module = ptx_parse(text, bytes, &error, why, sizeof why);
-    print_line(path, "", 0, now() - begun, why);
-    for (struct ptx_function *f = module ? module->functions : NULL; f; f = f->next)
+    if (prints)
+        print_source(module);
+    else
+        print_line(path, "", 0, now() - begun, why);
+    for (struct ptx_function *f = module && !prints ? module->functions : NULL; f; f = f->next)
         if (f->is_entry && f->has_body)
             translate_entry(path, module, f, compiles);
     if (module)
@@ -89,11 +107,13 @@ static void translate_file(const char *path, bool compiles)
 int main(int argc, char **argv)
 {
     bool compiles = argc > 1 && strcmp(argv[1], "--compile") == 0;
-    if (argc < 2 + compiles) {
-        fprintf(stderr, "usage: translate [--compile] FILE...\n");
+    bool prints = argc > 1 && strcmp(argv[1], "--source") == 0;
+    int first = 1 + (compiles || prints);
+    if (argc <= first) {
+        fprintf(stderr, "usage: translate [--compile|--source] FILE...\n");
         return 2;
     }
-    for (int i = 1 + compiles; i < argc; i++)
-        translate_file(argv[i], compiles);
+    for (int i = first; i < argc; i++)
+        translate_file(argv[i], compiles, prints);
     return 0;
 }
