@@ -136,6 +136,7 @@ SANFLAGS = $(SANITIZE)
 -include tests/apps/apps.mk
 -include tests/apps/hard/hard.mk
 -include tests/doors/doors.mk
+-include tests/fuzz/fuzz.mk
 all: $(if $(wildcard tests/device/device.mk),device) $(if $(wildcard tests/apps/apps.mk),apps)
 
 # --- doing things ----------------------------------------------------------------------------------

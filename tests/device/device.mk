@@ -16,7 +16,7 @@ RUNTIME_SOURCES := $(wildcard tests/device/runtime/*.c)
 RUNTIME_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(RUNTIME_SOURCES))
 
 .PHONY: device
-device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13
+device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13 $(BUILD)/device/translate
 
 $(BUILD)/device/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -55,3 +55,8 @@ $(BUILD)/device/programs/runtime_%: tests/device/programs/runtime.cu
 $(BUILD)/device/programs/race: tests/device/programs/race.cu
 	@mkdir -p $(@D)
 	$(DEVICE_NVCC) -o $@ $<
+
+# The translator alone, for tests/ptx/corpus.py.
+TRANSLATE_SOURCES := tests/ptx/translate.c $(wildcard tests/device/ptx_*.c)
+$(BUILD)/device/translate: $(patsubst %.c,$(BUILD)/device/obj/%.o,$(TRANSLATE_SOURCES))
+	$(CC) $(SANFLAGS) -o $@ $^ -lm -ldl -pthread

@@ -255,8 +255,11 @@ static void read_address(struct parser *p, struct ptx_operand *operand, int dept
     operand->count = 1;
     operand->offset = operand->elements->offset;
     read_offset(p, operand);
-    if (parse_at(p, ','))
-        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "tensor coordinates are not supported");
+    if (parse_accept(p, ',')) { /* coordinates in a tensor: no instruction that is done takes this form */
+        struct ptx_operand coordinates = {0};
+        read_operand(p, &coordinates, depth);
+        *operand = (struct ptx_operand){.kind = PTX_OP_NONE};
+    }
     parse_expect(p, ']');
 }
 
@@ -344,7 +347,7 @@ static void add_poll(struct parser *p, const struct ptx_insn *insn)
     if (!waits && !ptx_insn_is_strong_load(insn))
         return;
     *add_insn(p) = (struct ptx_insn){
-        .line = insn->line, .guard = PTX_NO_REG, .op = ptx_op_named(waits ? "poll" : "nanosleep"), .opcode = "poll"};
+        .line = insn->line, .guard = PTX_NO_REG, .op = ptx_op_named(waits ? "poll" : "pmevent"), .opcode = "poll"};
 }
 
 static void read_insn(struct parser *p)

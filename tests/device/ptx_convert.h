@@ -253,6 +253,22 @@ F uint16_t ptx_bf16_f64(double d)
     {                                                                                                                  \
         return round(ptx_max_nan_f32(value(a), value(b)));                                                             \
     }                                                                                                                  \
+    F uint16_t ptx_xorsign_min_##n(uint16_t a, uint16_t b)                                                             \
+    {                                                                                                                  \
+        return round(ptx_xorsign_min_f32(value(a), value(b)));                                                         \
+    }                                                                                                                  \
+    F uint16_t ptx_xorsign_max_##n(uint16_t a, uint16_t b)                                                             \
+    {                                                                                                                  \
+        return round(ptx_xorsign_max_f32(value(a), value(b)));                                                         \
+    }                                                                                                                  \
+    F uint16_t ptx_xorsign_min_nan_##n(uint16_t a, uint16_t b)                                                         \
+    {                                                                                                                  \
+        return round(ptx_xorsign_min_nan_f32(value(a), value(b)));                                                     \
+    }                                                                                                                  \
+    F uint16_t ptx_xorsign_max_nan_##n(uint16_t a, uint16_t b)                                                         \
+    {                                                                                                                  \
+        return round(ptx_xorsign_max_nan_f32(value(a), value(b)));                                                     \
+    }                                                                                                                  \
     F uint16_t ptx_ex2_##n(uint16_t a)                                                                                 \
     {                                                                                                                  \
         return round(ptx_ex2_f32(value(a)));                                                                           \
@@ -284,6 +300,11 @@ F uint16_t ptx_ftz_f16(uint16_t a)
     return (a & 0x7c00) ? a : (uint16_t)(a & 0x8000);
 }
 
+F uint16_t ptx_ftz_bf16(uint16_t a)
+{
+    return (a & 0x7f80) ? a : (uint16_t)(a & 0x8000);
+}
+
 /* 64-bit integers as doubles whose last bit tells that something was cut. */
 F double ptx_odd_u64(uint64_t v)
 {
@@ -297,20 +318,46 @@ F double ptx_odd_s64(int64_t v)
 {
     return v < 0 ? -ptx_odd_u64(0 - (uint64_t)v) : ptx_odd_u64((uint64_t)v);
 }
-F uint32_t ptx_tf32(float f)
+#define TF32(mode, added)                                                                                              \
+    F uint32_t ptx_tf32_##mode(float f, _Bool satfinite)                                                               \
+    {                                                                                                                  \
+        uint32_t b = ptx_u32(f), r = (b & 0x7f800000u) == 0x7f800000u ? b : (b + (added)) & 0xffffe000u;               \
+        r = satfinite && (r & 0x7fffffffu) == 0x7f800000u ? (r & 0x80000000u) | 0x7f7fe000u : r;                       \
+        return f == f ? r : 0x7fffffffu;                                                                               \
+    }
+TF32(rna, 0x1000u)
+TF32(rn, 0xfffu + (b >> 13 & 1))
+TF32(rz, 0u)
+/* To the nearest, then one step where that lies on the wrong side of d. */
+#define SMALL_DIRECTED(n, value, nearest)                                                                              \
+    F uint16_t ptx_##n##_rz_f64(double d)                                                                              \
+    {                                                                                                                  \
+        uint16_t h = nearest(d);                                                                                       \
+        return __builtin_fabs((double)value(h)) > __builtin_fabs(d) ? (uint16_t)(h - 1) : h;                           \
+    }                                                                                                                  \
+    F uint16_t ptx_##n##_rm_f64(double d)                                                                              \
+    {                                                                                                                  \
+        uint16_t h = nearest(d), below = (h & 0x7fff) == 0 ? 0x8001 : (uint16_t)(h >> 15 ? h + 1 : h - 1);             \
+        return (double)value(h) > d ? below : h;                                                                       \
+    }                                                                                                                  \
+    F uint16_t ptx_##n##_rp_f64(double d)                                                                              \
+    {                                                                                                                  \
+        uint16_t h = nearest(d), above = (h & 0x7fff) == 0 ? 0x0001 : (uint16_t)(h >> 15 ? h - 1 : h + 1);             \
+        return (double)value(h) < d ? above : h;                                                                       \
+    }
+SMALL_DIRECTED(half, ptx_half_value, ptx_half_f64)
+SMALL_DIRECTED(bf16, ptx_bf16_value, ptx_bf16_f64)
+F uint16_t ptx_satfinite_f16(uint16_t a)
 {
-    uint32_t b = ptx_u32(f);
-    return f == f && (b & 0x7f800000u) != 0x7f800000u ? (b + 0x1000u) & 0xffffe000u : f == f ? b : 0x7fffffffu;
+    return (a & 0x7fff) == 0x7c00 ? (uint16_t)(a - 1) : a;
 }
-F uint16_t ptx_bf16_rz_f32(float f)
+F uint16_t ptx_satfinite_bf16(uint16_t a)
 {
-    return f == f ? (uint16_t)(ptx_u32(f) >> 16) : 0x7fff;
+    return (a & 0x7fff) == 0x7f80 ? (uint16_t)(a - 1) : a;
 }
-F uint16_t ptx_half_rz_f32(float f)
+F _Bool ptx_is_shared(const struct ptx_block *B, uint64_t a)
 {
-    uint16_t h = ptx_half_f32(f);
-    float back = ptx_half_value(h);
-    return f == f && __builtin_fabsf(back) > __builtin_fabsf(f) ? (uint16_t)(h - 1) : h;
+    return a - (uint64_t)B->shared < B->total_shared;
 }
 F _Bool ptx_is_local(const struct ptx_block *B, uint64_t a)
 {

@@ -132,7 +132,7 @@ void ptx_layout_entry(struct ptx_module *module, struct ptx_function *entry, str
 void emit_insn(struct emit *e, const struct ptx_insn *insn)
 {
     e->insn = insn;
-    e->used_modifiers = 0;
+    e->used_modifiers = e->used_operands = 0;
     bool is_guarded = insn->guard != PTX_NO_REG;
     if (is_guarded)
         emit_c(e, "if (%sr%u) {\n", insn->guard_is_negated ? "!" : "", insn->guard);
@@ -143,6 +143,10 @@ void emit_insn(struct emit *e, const struct ptx_insn *insn)
     for (uint32_t i = 0; (e->used_modifiers & all) != all && i < insn->modifier_count; i++)
         if (!(e->used_modifiers >> i & 1))
             emit_refuse(e, ".%s is not supported", insn->modifiers[i]);
+    uint32_t count = insn->operand_count < 32 ? insn->operand_count : 32;
+    for (uint32_t i = 0; i < count; i++)
+        if (!(e->used_operands >> i & 1))
+            emit_refuse(e, "operand %u is not expected", i + 1);
 }
 
 static uint32_t next_included(const struct ptx_flow *flow, const uint8_t *included, uint32_t block)

@@ -15,6 +15,7 @@ struct emit {
     const struct ptx_layout *layout;
     const struct ptx_insn *insn;
     uint32_t used_modifiers;        /* bits of insn->modifiers that a handler has understood */
+    uint32_t used_operands;         /* bits of insn->operands that a handler has read or written */
     uint32_t block;                 /* being written */
     const uint32_t *slots;          /* register -> byte offset, UINT32_MAX without */
     const uint8_t *changed;         /* registers that the region writes */
@@ -34,7 +35,11 @@ int emit_take_of(struct emit *e, const char *const *choices); /* index of the fi
 enum ptx_type emit_take_type(struct emit *e);                 /* the first type not yet taken, or PTX_NONE */
 enum ptx_space emit_take_space(struct emit *e);               /* PTX_GENERIC if none is named */
 uint32_t emit_take_vector(struct emit *e);                    /* 1, 2, 4, 8 */
+void emit_take_hints(struct emit *e);                         /* about caches: they change nothing here */
+int emit_take_order(struct emit *e); /* .weak is 0, anything stronger above, -1 if none; the scope with it */
 bool emit_expect_operands(struct emit *e, uint32_t least, uint32_t most);
+/* Operands that no handler uses make the instruction refused, too. Reading and writing marks them. */
+void emit_use_operand(struct emit *e, const struct ptx_operand *operand);
 
 /* ---- values ---- */
 const char *emit_value(struct emit *e, const struct ptx_operand *operand, enum ptx_type type);

@@ -71,6 +71,21 @@ static const char *joined(struct emit *e, const char *condition, int join)
     return join < 0 ? condition : emit_format(e, "(%s %c %s)", condition, "&|^"[join], emit_in(e, 3, PTX_PRED));
 }
 
+static bool is_compared(enum ptx_type type)
+{
+    return (type >= PTX_B16 && type <= PTX_B64) || (type >= PTX_U16 && type <= PTX_U64) ||
+           (type >= PTX_S16 && type <= PTX_S64) || ptx_type_is_float(type) || is_half(type) || is_pair(type);
+}
+
+/* Bits are equal or not; lo, ls, hi, hs are for unsigned numbers, equ to nan for floats. */
+static bool fits_order(int order, enum ptx_type type, bool is_float)
+{
+    bool is_unsigned = type >= PTX_U16 && type <= PTX_U64;
+    if (type <= PTX_B128)
+        return order == 0 || order == 1;
+    return order >= 0 && (order < 6 || (order < 10 && is_unsigned) || (order >= 10 && is_float));
+}
+
 /* a CMP b for the operands at 1 and 2, not yet joined. */
 static struct comparison read_comparison(struct emit *e, int join)
 {
@@ -78,9 +93,9 @@ static struct comparison read_comparison(struct emit *e, int join)
     int order = emit_take_of(e, orders);
     c.type = emit_take_type(e);
     c.is_pair = is_pair(c.type);
-    bool ftz = emit_take(e, "ftz"), is_float = ptx_type_is_float(c.type) || is_half(c.type) || c.is_pair;
-    if (order < 0 || c.type == PTX_NONE || c.type == PTX_PRED || (ptx_type_bits(c.type) < 16) ||
-        (order > 9 && !is_float)) {
+    bool is_float = ptx_type_is_float(c.type) || is_half(c.type) || c.is_pair;
+    bool ftz = (c.type == PTX_F32 || c.type == PTX_F16 || c.type == PTX_F16X2) && emit_take(e, "ftz");
+    if (!is_compared(c.type) || !fits_order(order, c.type, is_float)) {
         emit_refuse(e, "comparison or type");
         return c;
     }
@@ -97,6 +112,7 @@ void emit_setp(struct emit *e)
     if (!emit_expect_operands(e, join < 0 ? 3 : 4, join < 0 ? 3 : 4))
         return;
     const struct ptx_operand *result = &e->insn->operands[0];
+    emit_use_operand(e, result);
     if (result->kind != PTX_OP_PAIR) {
         emit_out(e, PTX_PRED, "%s", joined(e, c.conditions[0], join));
         return;
@@ -132,10 +148,15 @@ void emit_compare_set(struct emit *e)
         emit_refuse(e, "type");
 }
 
+static bool is_moved(enum ptx_type type)
+{
+    return is_compared(type) && !is_half(type) && !is_pair(type);
+}
+
 void emit_selp(struct emit *e)
 {
     enum ptx_type type = emit_take_type(e);
-    if (type == PTX_NONE || type == PTX_PRED)
+    if (!is_moved(type))
         emit_refuse(e, "type");
     emit_out(e, type, "%s ? %s : %s", emit_in(e, 3, PTX_PRED), emit_in(e, 1, type), emit_in(e, 2, type));
 }
@@ -143,8 +164,8 @@ void emit_selp(struct emit *e)
 void emit_slct(struct emit *e)
 {
     enum ptx_type type = emit_take_type(e), by = emit_take_type(e);
-    bool ftz = emit_take(e, "ftz");
-    if (by != PTX_S32 && by != PTX_F32)
+    bool ftz = by == PTX_F32 && emit_take(e, "ftz");
+    if (!is_moved(type) || (by != PTX_S32 && by != PTX_F32))
         emit_refuse(e, "type");
     emit_out(e, type, "%s >= 0 ? %s : %s", number(e, 3, by, ftz, 0), emit_in(e, 1, type), emit_in(e, 2, type));
 }

@@ -23,6 +23,17 @@ static bool is_integer(enum ptx_type type)
     return type >= PTX_U8 && type <= PTX_S64;
 }
 
+static bool is_small(enum ptx_type type)
+{
+    return is_half(type) || type == PTX_F16X2 || type == PTX_BF16X2 || type == PTX_TF32 || type == PTX_E4M3X2 ||
+           type == PTX_E5M2X2;
+}
+
+static bool is_floating(enum ptx_type type)
+{
+    return ptx_type_is_float(type) || is_small(type);
+}
+
 static const char *half_value(struct emit *e, enum ptx_type type, const char *bits)
 {
     return emit_format(e, type == PTX_F16 ? "ptx_half_value(%s)" : "ptx_bf16_value(%s)", bits);
@@ -31,6 +42,23 @@ static const char *half_value(struct emit *e, enum ptx_type type, const char *bi
 static const char *half_bits(struct emit *e, enum ptx_type type, enum ptx_type from, const char *value)
 {
     return emit_format(e, "ptx_%s_%s(%s)", type == PTX_F16 ? "half" : "bf16", from == PTX_F64 ? "f64" : "f32", value);
+}
+
+/* The float `value` as f16 or bf16, with all that the conversion asks for. */
+static const char *small_bits(struct emit *e, const struct conversion *c, enum ptx_type half, enum ptx_type from,
+                              const char *value)
+{
+    const char *name = half == PTX_F16 ? "f16" : "bf16", *bits;
+    if (c->rounding == 0)
+        bits = half_bits(e, half, from, value);
+    else
+        bits = emit_format(e, "ptx_%s_%s_f64((double)%s)", half == PTX_F16 ? "half" : "bf16", roundings[c->rounding],
+                           value);
+    if (c->satfinite)
+        bits = emit_format(e, "ptx_satfinite_%s(%s)", name, bits);
+    if (c->relu)
+        bits = emit_format(e, "ptx_relu_%s(%s)", name, bits);
+    return c->sat ? emit_format(e, "ptx_sat_%s(%s)", name, bits) : bits;
 }
 
 static void integer_to_integer(struct emit *e, const struct conversion *c)
@@ -79,14 +107,12 @@ static void integer_to_float(struct emit *e, const struct conversion *c)
         return;
     }
     if (is_half(c->to)) {
-        if (c->rounding > 0 || c->sat)
-            emit_refuse(e, "rounding");
         /* Through a double: 64-bit integers beyond its 53 bits are far beyond what f16 holds, and bf16's 8 bits
          * are cut from a sticky value. */
         value = ptx_type_bits(c->from) == 64
                     ? emit_format(e, "ptx_odd_%s(%s)", ptx_type_is_signed(c->from) ? "s64" : "u64", c->value)
                     : emit_format(e, "(double)%s", c->value);
-        emit_out(e, c->to, "%s", half_bits(e, c->to, PTX_F64, value));
+        emit_out(e, c->to, "%s", small_bits(e, c, c->to, PTX_F64, value));
         return;
     }
     const char *type = is_double ? "double" : "float";
@@ -147,23 +173,10 @@ static void to_half(struct emit *e, const struct conversion *c)
     const char *value = is_half(c->from) ? half_value(e, c->from, c->value) : c->value;
     if (c->ftz)
         value = emit_format(e, "ptx_ftz_f32(%s)", value);
-    const char *bits;
-    if (c->rounding == 1 && c->from == PTX_F32)
-        bits = emit_format(e, "ptx_%s_rz_f32(%s)", c->to == PTX_F16 ? "half" : "bf16", value);
-    else if (c->rounding == 0)
-        bits = half_bits(e, c->to, c->from == PTX_F64 ? PTX_F64 : PTX_F32, value);
-    else {
-        emit_refuse(e, "rounding");
-        return;
-    }
-    const char *name = c->to == PTX_F16 ? "f16" : "bf16";
-    if (c->satfinite)
-        emit_refuse(e, "satfinite");
-    if (c->relu)
-        bits = emit_format(e, "ptx_relu_%s(%s)", name, bits);
-    if (c->sat)
-        bits = emit_format(e, "ptx_sat_%s(%s)", name, bits);
-    emit_out(e, c->to, "%s", bits);
+    if (c->rounding < 0)
+        emit_refuse(e, "a rounding is wanted");
+    else
+        emit_out(e, c->to, "%s", small_bits(e, c, c->to, c->from == PTX_F64 ? PTX_F64 : PTX_F32, value));
 }
 
 static void from_half(struct emit *e, const struct conversion *c)
@@ -180,17 +193,13 @@ static void from_half(struct emit *e, const struct conversion *c)
 static void pack_halves(struct emit *e, struct conversion *c)
 {
     enum ptx_type half = c->to == PTX_F16X2 ? PTX_F16 : PTX_BF16;
-    const char *name = half == PTX_F16 ? "half" : "bf16", *mode = c->rounding == 1 ? "_rz" : "";
-    if ((c->rounding != 0 && c->rounding != 1) || c->from != PTX_F32 || c->satfinite || c->sat || c->ftz) {
+    if ((c->rounding != 0 && c->rounding != 1) || c->from != PTX_F32 || c->sat || c->ftz) {
         emit_refuse(e, "this form");
         return;
     }
     const char *parts[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        parts[i] = emit_format(e, "ptx_%s%s_f32(%s)", name, mode, emit_in(e, i + 1, PTX_F32));
-        if (c->relu)
-            parts[i] = emit_format(e, "ptx_relu_%s(%s)", half == PTX_F16 ? "f16" : "bf16", parts[i]);
-    }
+    for (uint32_t i = 0; i < 2; i++)
+        parts[i] = small_bits(e, c, half, PTX_F32, emit_in(e, i + 1, PTX_F32));
     emit_out(e, c->to, "(uint32_t)%s << 16 | %s", parts[0], parts[1]);
 }
 
@@ -218,18 +227,47 @@ static void convert_bytes(struct emit *e, const struct conversion *c)
     emit_out(e, c->to, "(uint32_t)%s << %d | %s", parts[1], to_bytes ? 8 : 16, parts[0]);
 }
 
+/* Which modifiers mean something depends on the types: the others stay untaken. */
+static struct conversion take_conversion(struct emit *e)
+{
+    struct conversion c = {.integral = -1, .rounding = -1, .to = emit_take_type(e), .from = emit_take_type(e)};
+    bool from_float = is_floating(c.from), to_float = is_floating(c.to);
+    bool is_narrowed = to_float && (!from_float || ptx_type_bits(c.to) < ptx_type_bits(c.from) || is_small(c.to));
+    if (from_float && (!to_float || c.to == c.from))
+        c.integral = emit_take_of(e, integral);
+    if (is_narrowed && c.to != c.from)
+        c.rounding = emit_take_of(e, roundings);
+    c.ftz = (c.from == PTX_F32 || c.to == PTX_F32) && from_float && emit_take(e, "ftz");
+    c.sat = emit_take(e, "sat");
+    c.relu = is_small(c.to) && from_float && c.to != c.from && emit_take(e, "relu");
+    c.satfinite = is_small(c.to) && from_float && c.to != c.from && emit_take(e, "satfinite");
+    return c;
+}
+
+/* cvt.rna{.satfinite}.tf32.f32, cvt.rn|rz{.satfinite}{.relu}.tf32.f32 */
+static void to_tf32(struct emit *e, struct conversion *c)
+{
+    const char *mode = c->rounding < 0 && emit_take(e, "rna") ? "rna"
+                       : c->rounding == 0                     ? "rn"
+                       : c->rounding == 1                     ? "rz"
+                                                              : NULL;
+    if (!mode || c->from != PTX_F32 || c->ftz || c->sat || (mode[2] && c->relu) || !emit_expect_operands(e, 2, 2)) {
+        emit_refuse(e, "this form");
+        return;
+    }
+    const char *value = emit_in(e, 1, PTX_F32);
+    if (c->relu)
+        value = emit_format(e, "ptx_relu_f32(%s)", value);
+    emit_out(e, PTX_B32, "ptx_tf32_%s(%s, %d)", mode, value, c->satfinite);
+}
+
 void emit_cvt(struct emit *e)
 {
-    struct conversion c = {.integral = emit_take_of(e, integral), .rounding = -1};
-    if (c.integral < 0)
-        c.rounding = emit_take_of(e, roundings);
-    bool is_tf32 = emit_take(e, "rna");
-    c.ftz = emit_take(e, "ftz");
-    c.sat = emit_take(e, "sat");
-    c.relu = emit_take(e, "relu");
-    c.satfinite = emit_take(e, "satfinite");
-    c.to = emit_take_type(e);
-    c.from = emit_take_type(e);
+    struct conversion c = take_conversion(e);
+    if (c.to == PTX_TF32) {
+        to_tf32(e, &c);
+        return;
+    }
     if (c.to == PTX_E4M3X2 || c.to == PTX_E5M2X2 || c.from == PTX_E4M3X2 || c.from == PTX_E5M2X2) {
         convert_bytes(e, &c);
         return;
@@ -243,11 +281,7 @@ void emit_cvt(struct emit *e)
         return;
     }
     c.value = emit_in(e, 1, c.from);
-    if (c.to == PTX_TF32 && c.from == PTX_F32 && is_tf32 && !c.satfinite && !c.relu)
-        emit_out(e, PTX_B32, "ptx_tf32(%s)", c.value);
-    else if (is_tf32)
-        emit_refuse(e, "rounding");
-    else if (is_integer(c.to) && is_integer(c.from))
+    if (is_integer(c.to) && is_integer(c.from))
         integer_to_integer(e, &c);
     else if (is_integer(c.to) && (ptx_type_is_float(c.from) || is_half(c.from)))
         float_to_integer(e, &c);
@@ -283,6 +317,15 @@ void emit_cvta(struct emit *e)
         emit_out(e, type, "%s", address);
 }
 
+static const char *in_constants(struct emit *e, const char *address)
+{
+    const char *text = "0";
+    for (const struct ptx_variable *v = e->module->variables; v; v = v->next)
+        if (v->space == PTX_CONST && !v->is_extern)
+            text = emit_format(e, "%s || %s - (uint64_t)B->globals[%u] < %zu", text, address, v->number, v->bytes);
+    return text;
+}
+
 void emit_isspacep(struct emit *e)
 {
     enum ptx_space space = emit_take_space(e);
@@ -291,9 +334,14 @@ void emit_isspacep(struct emit *e)
     if (space == PTX_SHARED)
         emit_out(e, PTX_PRED, "%s", in_shared);
     else if (space == PTX_GLOBAL)
-        emit_out(e, PTX_PRED, "!%s && !ptx_is_local(B, %s)", in_shared, a);
+        emit_out(e, PTX_PRED, "!%s && !ptx_is_local(B, %s) && %s - (uint64_t)P >= %zu && !(%s)", in_shared, a, a,
+                 e->layout->param_bytes, in_constants(e, a));
     else if (space == PTX_LOCAL)
         emit_out(e, PTX_PRED, "ptx_is_local(B, %s)", a);
+    else if (space == PTX_PARAM)
+        emit_out(e, PTX_PRED, "%s - (uint64_t)P < %zu", a, e->layout->param_bytes);
+    else if (space == PTX_CONST)
+        emit_out(e, PTX_PRED, "%s", in_constants(e, a));
     else
         emit_refuse(e, "space");
 }
@@ -301,7 +349,11 @@ void emit_isspacep(struct emit *e)
 /* A cluster is one block here: its rank is 0, and an address of that rank is the address. */
 void emit_getctarank(struct emit *e)
 {
-    e->used_modifiers = ~0u;
+    emit_take_space(e);
+    enum ptx_type type = emit_take_type(e);
+    if (type != PTX_U32 && type != PTX_U64)
+        emit_refuse(e, "type");
+    emit_in(e, 1, type);
     emit_out(e, PTX_U32, "0");
 }
 
@@ -312,7 +364,7 @@ void emit_mapa(struct emit *e)
     if (type != PTX_U32 && type != PTX_U64)
         emit_refuse(e, "type");
     else
-        emit_out(e, type, "%s", emit_in(e, 1, type));
+        emit_out(e, type, "ptx_mapa(B, (uint64_t)%s, %s)", emit_in(e, 1, type), emit_in(e, 2, PTX_U32));
 }
 
 /* ---- mov ---- */
@@ -320,6 +372,7 @@ void emit_mapa(struct emit *e)
 static void unpack(struct emit *e, enum ptx_type type)
 {
     const struct ptx_operand *list = &e->insn->operands[0];
+    emit_use_operand(e, list);
     uint32_t bits = list->count ? ptx_type_bits(type) / list->count : 0;
     enum ptx_type part = bits == 8 ? PTX_B8 : bits == 16 ? PTX_B16 : bits == 32 ? PTX_B32 : PTX_NONE;
     if (part == PTX_NONE) {
@@ -335,6 +388,7 @@ static void unpack(struct emit *e, enum ptx_type type)
 static void pack(struct emit *e, enum ptx_type type)
 {
     const struct ptx_operand *list = &e->insn->operands[1];
+    emit_use_operand(e, list);
     uint32_t bits = list->count ? ptx_type_bits(type) / list->count : 0;
     enum ptx_type part = bits == 8 ? PTX_B8 : bits == 16 ? PTX_B16 : bits == 32 ? PTX_B32 : PTX_NONE;
     if (part == PTX_NONE) {
@@ -367,6 +421,6 @@ void emit_mov(struct emit *e)
 
 void emit_createpolicy(struct emit *e)
 {
-    e->used_modifiers = ~0u;
+    e->used_modifiers = e->used_operands = ~0u;
     emit_out(e, PTX_B64, "0");
 }

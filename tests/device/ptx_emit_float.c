@@ -10,11 +10,39 @@ struct float_mode {
     bool ftz, sat, relu;
 };
 
-static struct float_mode take_mode(struct emit *e)
+/* What an instruction may carry: all else stays untaken, and refuses it. */
+enum { NEAREST = 1, DIRECTED = 2, FLUSHES = 4, SATURATES = 8, CLIPS = 16, ROUNDS = NEAREST | DIRECTED };
+
+static struct float_mode take_mode(struct emit *e, unsigned allowed)
 {
-    struct float_mode mode = {emit_take_of(e, roundings), emit_take(e, "ftz"), emit_take(e, "sat"),
-                              emit_take(e, "relu")};
+    struct float_mode mode = {.rounding = -1};
+    if (allowed & DIRECTED)
+        mode.rounding = emit_take_of(e, roundings);
+    else if ((allowed & NEAREST) && emit_take(e, "rn"))
+        mode.rounding = 0;
+    mode.ftz = (allowed & FLUSHES) && emit_take(e, "ftz");
+    mode.sat = (allowed & SATURATES) && emit_take(e, "sat");
+    mode.relu = (allowed & CLIPS) && !mode.sat && emit_take(e, "relu");
     return mode;
+}
+
+/* add, sub, mul, fma, mad */
+static struct float_mode take_arithmetic_mode(struct emit *e, enum ptx_type type, bool is_fused)
+{
+    unsigned clips = is_fused ? CLIPS : 0;
+    switch (type) {
+    case PTX_F32:
+        return take_mode(e, ROUNDS | FLUSHES | SATURATES);
+    case PTX_F32X2:
+        return take_mode(e, ROUNDS | FLUSHES);
+    case PTX_F64:
+        return take_mode(e, ROUNDS);
+    case PTX_F16:
+    case PTX_F16X2:
+        return take_mode(e, NEAREST | FLUSHES | SATURATES | clips);
+    default:
+        return take_mode(e, NEAREST | clips);
+    }
 }
 
 static bool is_small_float(enum ptx_type type)
@@ -41,14 +69,10 @@ static const char *float_in(struct emit *e, uint32_t index, enum ptx_type type, 
 
 static void float_out(struct emit *e, enum ptx_type type, struct float_mode mode, const char *value)
 {
-    if (type == PTX_F64 && mode.ftz)
-        emit_refuse(e, "flushing of doubles");
     if (mode.ftz)
         value = emit_format(e, "ptx_ftz_f32(%s)", value);
     if (mode.sat)
         value = emit_format(e, type == PTX_F32 ? "ptx_sat_f32(%s)" : "ptx_sat_f64(%s)", value);
-    if (mode.relu)
-        emit_refuse(e, "relu");
     emit_out(e, type, "%s", value);
 }
 
@@ -65,18 +89,16 @@ static void small_out(struct emit *e, enum ptx_type type, struct float_mode mode
         const char *call = emit_format(e, "ptx_%s_%s(", function, name);
         for (uint32_t i = 0; i < operands; i++) {
             const char *part = emit_format(e, half ? "(uint16_t)(%s >> 16)" : "(uint16_t)%s", in[i]);
-            part = mode.ftz && name[0] == 'f' ? emit_format(e, "ptx_ftz_f16(%s)", part) : part;
+            part = mode.ftz ? emit_format(e, "ptx_ftz_%s(%s)", name, part) : part;
             call = emit_format(e, "%s%s%s", call, i ? ", " : "", part);
         }
         call = emit_format(e, "%s)", call);
-        if (mode.ftz && name[0] == 'f')
-            call = emit_format(e, "ptx_ftz_f16(%s)", call);
+        if (mode.ftz)
+            call = emit_format(e, "ptx_ftz_%s(%s)", name, call);
         if (mode.sat)
             call = emit_format(e, "ptx_sat_%s(%s)", name, call);
         halves[half] = mode.relu ? emit_format(e, "ptx_relu_%s(%s)", name, call) : call;
     }
-    if (mode.rounding > 0)
-        emit_refuse(e, "rounding");
     if (is_pair(type))
         emit_out(e, type, "%s | (uint32_t)%s << 16", halves[0], halves[1]);
     else
@@ -86,10 +108,8 @@ static void small_out(struct emit *e, enum ptx_type type, struct float_mode mode
 /* Two floats side by side: each half as the operation on floats would give it. */
 static void pair_out(struct emit *e, const char *function, const char *sign, uint32_t operands)
 {
-    struct float_mode mode = take_mode(e);
+    struct float_mode mode = take_arithmetic_mode(e, PTX_F32X2, operands == 3);
     const char *halves[2] = {"0", "0"};
-    if (mode.sat || mode.relu)
-        emit_refuse(e, "this form");
     for (uint32_t half = 0; half < 2 && !e->failed; half++) {
         const char *in[3];
         for (uint32_t i = 0; i < operands; i++) {
@@ -117,7 +137,7 @@ static void binary(struct emit *e, enum ptx_type type, const char *name, const c
         pair_out(e, name, sign, 2);
         return;
     }
-    struct float_mode mode = take_mode(e);
+    struct float_mode mode = take_arithmetic_mode(e, type, false);
     if (is_small_float(type)) {
         small_out(e, type, mode, name, 2);
         return;
@@ -158,8 +178,8 @@ static bool emit_int_pair(struct emit *e)
     bool is_signed = emit_take(e, "s16x2");
     if (!is_signed && !emit_take(e, "u16x2"))
         return false;
-    bool relu = emit_take(e, "relu");
-    if (strcmp(e->insn->opcode, "sub") == 0 || (relu && !is_signed))
+    bool is_sum = strcmp(e->insn->opcode, "add") == 0, relu = is_signed && !is_sum && emit_take(e, "relu");
+    if (strcmp(e->insn->opcode, "sub") == 0)
         emit_refuse(e, "this form");
     const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", e->insn->opcode, is_signed ? "s16x2" : "u16x2",
                                     emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32));
@@ -194,7 +214,7 @@ static void fused(struct emit *e, enum ptx_type type)
         pair_out(e, "fma", "", 3);
         return;
     }
-    struct float_mode mode = take_mode(e);
+    struct float_mode mode = take_arithmetic_mode(e, type, true);
     if (is_small_float(type)) {
         small_out(e, type, mode, "fma", 3);
         return;
@@ -235,31 +255,48 @@ void emit_div(struct emit *e)
         emit_int_div(e, type);
         return;
     }
-    if (!ptx_type_is_float(type))
+    bool is_single = type == PTX_F32, is_approximate = is_single && emit_take(e, "approx");
+    bool is_full = is_single && !is_approximate && emit_take(e, "full");
+    if (!ptx_type_is_float(type)) {
         emit_refuse(e, "type");
-    bool is_approximate = emit_take(e, "approx"), is_full = emit_take(e, "full");
-    if (is_approximate && type == PTX_F32) {
-        struct float_mode mode = take_mode(e);
-        float_out(e, type, mode,
-                  emit_format(e, "ptx_div_approx_f32(%s, %s)", float_in(e, 1, type, mode), float_in(e, 2, type, mode)));
-    } else if (is_approximate || (is_full && type != PTX_F32)) {
-        emit_refuse(e, "type");
-    } else {
-        binary(e, type, "div", "/");
+        return;
     }
+    struct float_mode mode = take_mode(e, (is_single ? FLUSHES : 0u) | (is_approximate || is_full ? 0u : ROUNDS));
+    const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode);
+    if (is_approximate)
+        float_out(e, type, mode, emit_format(e, "ptx_div_approx_f32(%s, %s)", a, b));
+    else if (mode.rounding > 0)
+        float_out(e, type, mode,
+                  emit_format(e, "ptx_div_%s_%s(%s, %s)", is_single ? "f32" : "f64", roundings[mode.rounding], a, b));
+    else if (!is_full && mode.rounding < 0)
+        emit_refuse(e, "neither .approx, .full nor a rounding");
+    else
+        float_out(e, type, mode, emit_format(e, "%s / %s", a, b));
+}
+
+/* rcp and sqrt: .approx for f32, else a rounding. False where it is neither, .approx taken. */
+static bool take_unary_mode(struct emit *e, enum ptx_type *type, struct float_mode *mode)
+{
+    *type = emit_take_type(e);
+    bool is_approximate = emit_take(e, "approx");
+    *mode = (struct float_mode){.rounding = -1};
+    if (!ptx_type_is_float(*type) || (is_approximate && *type == PTX_F64))
+        return false;
+    *mode = take_mode(e, (*type == PTX_F32 ? FLUSHES : 0u) | (is_approximate ? 0u : ROUNDS));
+    return is_approximate || mode->rounding >= 0;
 }
 
 void emit_rcp(struct emit *e)
 {
-    enum ptx_type type = emit_take_type(e);
-    bool is_approximate = emit_take(e, "approx");
-    struct float_mode mode = take_mode(e);
-    if (type == PTX_F64 && is_approximate && mode.ftz) {
-        emit_out(e, type, "ptx_rcp_ftz_f64(%s)", emit_in(e, 1, type));
+    enum ptx_type type;
+    struct float_mode mode;
+    if (!take_unary_mode(e, &type, &mode)) {
+        if (type == PTX_F64 && emit_take(e, "ftz"))
+            emit_out(e, type, "ptx_rcp_ftz_f64(%s)", emit_in(e, 1, type));
+        else
+            emit_refuse(e, "type or rounding");
         return;
     }
-    if (!ptx_type_is_float(type))
-        emit_refuse(e, "type");
     const char *a = float_in(e, 1, type, mode), *one = type == PTX_F32 ? "1.0f" : "1.0";
     if (mode.rounding > 0)
         float_out(
@@ -271,11 +308,12 @@ void emit_rcp(struct emit *e)
 
 void emit_sqrt(struct emit *e)
 {
-    enum ptx_type type = emit_take_type(e);
-    emit_take(e, "approx");
-    struct float_mode mode = take_mode(e);
-    if (!ptx_type_is_float(type))
-        emit_refuse(e, "type");
+    enum ptx_type type;
+    struct float_mode mode;
+    if (!take_unary_mode(e, &type, &mode)) {
+        emit_refuse(e, "type or rounding");
+        return;
+    }
     const char *a = float_in(e, 1, type, mode);
     if (mode.rounding > 0)
         float_out(e, type, mode,
@@ -291,10 +329,12 @@ void emit_approximation(struct emit *e)
     enum ptx_type type = emit_take_type(e);
     if (!emit_take(e, "approx"))
         emit_refuse(e, "not .approx");
-    struct float_mode mode = take_mode(e);
+    bool is_tanh = strcmp(name, "tanh") == 0, is_exponential = strcmp(name, "ex2") == 0;
+    bool is_half = type == PTX_F16 || type == PTX_F16X2;
+    struct float_mode mode = take_mode(e, is_tanh || is_half ? 0 : FLUSHES);
     if (type == PTX_F64 && strcmp(name, "rsqrt") == 0)
         emit_out(e, type, mode.ftz ? "ptx_rsqrt_ftz_f64(%s)" : "ptx_rsqrt_f64(%s)", emit_in(e, 1, type));
-    else if (is_small_float(type) && (strcmp(name, "ex2") == 0 || strcmp(name, "tanh") == 0))
+    else if (is_small_float(type) && (is_exponential || is_tanh) && (is_half || is_tanh || mode.ftz))
         small_out(e, type, mode, name, 1);
     else if (type != PTX_F32)
         emit_refuse(e, "type");
@@ -305,12 +345,15 @@ void emit_approximation(struct emit *e)
 void emit_abs(struct emit *e)
 {
     enum ptx_type type = take_number(e);
-    struct float_mode mode = take_mode(e);
+    bool flushes = type == PTX_F32 || type == PTX_F16 || type == PTX_F16X2;
+    struct float_mode mode = take_mode(e, flushes ? FLUSHES : 0);
     const char *a = float_in(e, 1, type, mode);
     if (is_small_float(type))
         small_out(e, type, mode, "abs", 1);
     else if (ptx_type_is_float(type))
         float_out(e, type, mode, emit_format(e, type == PTX_F32 ? "ptx_abs_f32(%s)" : "ptx_abs_f64(%s)", a));
+    else if (!ptx_type_is_signed(type))
+        emit_refuse(e, "type");
     else
         emit_out(e, type, "%s < 0 ? 0 - %s : %s", a, a, a);
 }
@@ -318,14 +361,43 @@ void emit_abs(struct emit *e)
 void emit_neg(struct emit *e)
 {
     enum ptx_type type = take_number(e);
-    struct float_mode mode = take_mode(e);
+    bool flushes = type == PTX_F32 || type == PTX_F16 || type == PTX_F16X2;
+    struct float_mode mode = take_mode(e, flushes ? FLUSHES : 0);
     const char *a = float_in(e, 1, type, mode);
     if (is_small_float(type))
         small_out(e, type, mode, "neg", 1);
     else if (ptx_type_is_float(type))
         float_out(e, type, mode, emit_format(e, type == PTX_F32 ? "ptx_neg_f32(%s)" : "ptx_neg_f64(%s)", a));
+    else if (!ptx_type_is_signed(type))
+        emit_refuse(e, "type");
     else
         emit_out(e, type, "0 - %s", a);
+}
+
+/* min, max of floats: {.ftz}{.NaN}{.xorsign.abs}, and three operands for f32. */
+static void float_minmax(struct emit *e, enum ptx_type type)
+{
+    bool keeps_nan = type != PTX_F64 && emit_take(e, "NaN");
+    bool takes_signs = type != PTX_F64 && emit_take(e, "xorsign");
+    bool flushes = type == PTX_F32 || type == PTX_F16 || type == PTX_F16X2;
+    struct float_mode mode = take_mode(e, flushes ? FLUSHES : 0);
+    const char *function =
+        emit_format(e, "%s%s%s", takes_signs ? "xorsign_" : "", e->insn->opcode, keeps_nan ? "_nan" : "");
+    bool has_three = type == PTX_F32 && e->insn->operand_count == 4 && !takes_signs;
+    if (!emit_expect_operands(e, 3, has_three ? 4 : 3))
+        return;
+    if (takes_signs && !emit_take(e, "abs"))
+        emit_refuse(e, "xorsign without abs");
+    if (is_small_float(type)) {
+        small_out(e, type, mode, function, 2);
+        return;
+    }
+    const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode);
+    const char *name = type == PTX_F32 ? "f32" : "f64";
+    const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", function, name, a, b);
+    if (has_three)
+        value = emit_format(e, "ptx_%s_%s(%s, %s)", function, name, value, float_in(e, 3, type, mode));
+    float_out(e, type, mode, value);
 }
 
 void emit_minmax(struct emit *e)
@@ -333,35 +405,10 @@ void emit_minmax(struct emit *e)
     if (emit_int_pair(e))
         return;
     enum ptx_type type = take_number(e);
-    if (!is_number_float(type)) {
+    if (is_number_float(type))
+        float_minmax(e, type);
+    else
         emit_int_minmax(e, type);
-        return;
-    }
-    bool keeps_nan = emit_take(e, "NaN"), takes_signs = emit_take(e, "xorsign");
-    struct float_mode mode = take_mode(e);
-    const char *function = emit_format(e, "%s%s", e->insn->opcode, keeps_nan ? "_nan" : "");
-    bool has_three = type == PTX_F32 && e->insn->operand_count == 4 && !takes_signs;
-    if (!emit_expect_operands(e, 3, has_three ? 4 : 3))
-        return;
-    if (is_small_float(type)) {
-        small_out(e, type, mode, function, 2);
-        if (takes_signs)
-            emit_refuse(e, "type");
-        return;
-    }
-    if (type == PTX_F64 && (keeps_nan || takes_signs))
-        emit_refuse(e, "type");
-    const char *a = float_in(e, 1, type, mode), *b = float_in(e, 2, type, mode);
-    const char *name = type == PTX_F32 ? "f32" : "f64";
-    const char *value = emit_format(e, "ptx_%s_%s(%s, %s)", function, name, a, b);
-    if (has_three)
-        value = emit_format(e, "ptx_%s_%s(%s, %s)", function, name, value, float_in(e, 3, type, mode));
-    if (takes_signs && !emit_take(e, "abs"))
-        emit_refuse(e, "xorsign without abs");
-    if (takes_signs)
-        value = emit_format(e, "ptx_xorsign_f32(ptx_%s_%s(ptx_abs_f32(%s), ptx_abs_f32(%s)), %s, %s)", function, name,
-                            a, b, a, b);
-    float_out(e, type, mode, value);
 }
 
 void emit_copysign(struct emit *e)

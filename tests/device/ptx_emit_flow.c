@@ -13,6 +13,7 @@ void emit_bra(struct emit *e)
     emit_take(e, "uni");
     if (!emit_expect_operands(e, 1, 1))
         return;
+    emit_use_operand(e, &e->insn->operands[0]);
     if (e->insn->operands[0].kind != PTX_OP_LABEL)
         emit_refuse(e, "the target must be a label");
     else
@@ -27,6 +28,7 @@ void emit_brx(struct emit *e)
         return;
     }
     const struct ptx_operand *table = &e->insn->operands[1];
+    emit_use_operand(e, table);
     emit_c(e, "switch (%s) {\n", emit_in(e, 0, PTX_U32));
     for (uint32_t i = 0; i < table->count; i++) {
         emit_c(e, "case %u: ", i);
@@ -96,6 +98,7 @@ static struct call read_call(struct emit *e)
         call.arguments = &operands[i++];
     if (i < count && operands[i].kind == PTX_OP_PROTOTYPE)
         i++;
+    e->used_operands = ~0u;
     if (i != count || !call.target)
         emit_refuse(e, "this form");
     return call;

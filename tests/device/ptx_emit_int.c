@@ -3,9 +3,37 @@
 
 #include <string.h>
 
+/* What only advises the hardware: whatever it says changes no result. */
 void emit_nothing(struct emit *e)
 {
-    e->used_modifiers = ~0u;
+    e->used_modifiers = e->used_operands = ~0u;
+}
+
+/* prefetch{.space}.level [a]; discard and applypriority [a], bytes */
+void emit_advice(struct emit *e)
+{
+    uint32_t count = *e->insn->opcode == 'p' ? 1 : 2;
+    static const char *const levels[] = {"L1", "L2", "L2::evict_normal", "L2::evict_last", NULL};
+    enum ptx_space space = emit_take_space(e);
+    if (emit_take_of(e, levels) < 0)
+        emit_refuse(e, "this form");
+    if (!emit_expect_operands(e, count, count))
+        return;
+    emit_address(e, &e->insn->operands[0], space);
+    if (count > 1)
+        emit_in(e, 1, PTX_U32);
+}
+
+/* nanosleep.u32 t, setmaxnreg.inc.sync.aligned.u32 n */
+void emit_advised_number(struct emit *e)
+{
+    bool sleeps = *e->insn->opcode == 'n';
+    if (!sleeps && !((emit_take(e, "inc") || emit_take(e, "dec")) && emit_take(e, "sync") && emit_take(e, "aligned")))
+        emit_refuse(e, "this form");
+    if (emit_take_type(e) != PTX_U32)
+        emit_refuse(e, "type");
+    if (emit_expect_operands(e, 1, 1))
+        emit_in(e, 0, PTX_U32);
 }
 
 static const char *type_name(enum ptx_type type)
@@ -26,6 +54,11 @@ static enum ptx_type take_integer(struct emit *e)
     if (!is_one)
         emit_refuse(e, "type");
     return type;
+}
+
+static bool is_bits(enum ptx_type type)
+{
+    return type >= PTX_B8 && type <= PTX_B128;
 }
 
 static enum ptx_type widened(enum ptx_type type)
@@ -51,6 +84,8 @@ void emit_int_add(struct emit *e, enum ptx_type type)
     const char *a = emit_in(e, 1, type), *b = emit_in(e, 2, type);
     if (emit_take(e, "cc")) {
         uint32_t bits = ptx_type_bits(type);
+        if (bits < 32)
+            emit_refuse(e, "type");
         emit_out(e, type, "ptx_%sc_u%u(%s, %s, 0, &cc)", is_add ? "add" : "sub", bits, a, b);
     } else if (emit_take(e, "sat")) {
         if (type != PTX_S32)
@@ -66,6 +101,8 @@ void emit_carry(struct emit *e)
     bool is_add = strcmp(e->insn->opcode, "addc") == 0;
     bool leaves_carry = emit_take(e, "cc");
     enum ptx_type type = take_integer(e);
+    if (type == PTX_U16 || type == PTX_S16 || is_bits(type))
+        emit_refuse(e, "type");
     emit_out(e, type, "ptx_%s_u%u(%s, %s, cc, %s)", is_add ? "addc" : "subc", ptx_type_bits(type), emit_in(e, 1, type),
              emit_in(e, 2, type), leaves_carry ? "&cc" : "&(uint32_t){0}");
 }
@@ -112,6 +149,8 @@ void emit_int_mad(struct emit *e, enum ptx_type type)
         return;
     const char *added = emit_in(e, 3, result);
     if (emit_take(e, "cc")) {
+        if (ptx_type_bits(type) < 32 || part == 2)
+            emit_refuse(e, "this form");
         emit_out(e, result, "ptx_addc_u%u(%s, %s, 0, &cc)", ptx_type_bits(result), multiplied, added);
     } else if (emit_take(e, "sat")) {
         if (type != PTX_S32 || part != 1)
@@ -127,8 +166,8 @@ void emit_carry_mad(struct emit *e)
     bool leaves_carry = emit_take(e, "cc");
     int part = emit_take_of(e, parts);
     enum ptx_type type = take_integer(e);
-    if (part != 0 && part != 1)
-        emit_refuse(e, "neither .lo nor .hi");
+    if ((part != 0 && part != 1) || type == PTX_U16 || type == PTX_S16 || is_bits(type))
+        emit_refuse(e, "part or type");
     else
         emit_out(e, type, "ptx_addc_u%u(%s, %s, cc, %s)", ptx_type_bits(type), product(e, type, part),
                  emit_in(e, 3, type), leaves_carry ? "&cc" : "&(uint32_t){0}");
@@ -144,7 +183,10 @@ void emit_mul24(struct emit *e)
         emit_refuse(e, "type");
     const char *multiplied = emit_format(e, "ptx_mul24_%s(%s, %s, %d)", type_name(type), emit_in(e, 1, type),
                                          emit_in(e, 2, type), is_high ? 16 : 0);
-    emit_out(e, type, adds ? "%s + %s" : "%s", multiplied, adds ? emit_in(e, 3, type) : "");
+    if (adds && is_high && type == PTX_S32 && emit_take(e, "sat"))
+        emit_out(e, type, "ptx_add_sat_s32(%s, %s)", multiplied, emit_in(e, 3, type));
+    else
+        emit_out(e, type, adds ? "%s + %s" : "%s", multiplied, adds ? emit_in(e, 3, type) : "");
 }
 
 void emit_int_div(struct emit *e, enum ptx_type type)
@@ -176,6 +218,8 @@ void emit_int_minmax(struct emit *e, enum ptx_type type)
 void emit_sad(struct emit *e)
 {
     enum ptx_type type = take_integer(e);
+    if (is_bits(type))
+        emit_refuse(e, "type");
     const char *a = emit_in(e, 1, type), *b = emit_in(e, 2, type);
     emit_out(e, type, "%s + (%s < %s ? %s - %s : %s - %s)", emit_in(e, 3, type), a, b, b, a, a, b);
 }
@@ -200,6 +244,8 @@ void emit_not(struct emit *e)
 void emit_cnot(struct emit *e)
 {
     enum ptx_type type = take_integer(e);
+    if (!is_bits(type))
+        emit_refuse(e, "type");
     emit_out(e, type, "%s == 0", emit_in(e, 1, type));
 }
 
@@ -207,11 +253,13 @@ void emit_shift(struct emit *e)
 {
     enum ptx_type type = take_integer(e);
     bool is_left = strcmp(e->insn->opcode, "shl") == 0;
+    if (is_left && !is_bits(type))
+        emit_refuse(e, "type");
     uint32_t bits = ptx_type_bits(type);
     char kind = is_left ? 'b' : ptx_type_is_signed(type) ? 's' : 'u';
     const char *count = emit_in(e, 2, PTX_U32);
     uint64_t constant;
-    if (!e->failed && emit_constant(&e->insn->operands[2], &constant) && (uint32_t)constant < bits)
+    if (e->insn->operand_count == 3 && emit_constant(&e->insn->operands[2], &constant) && (uint32_t)constant < bits)
         emit_out(e, type, "%s %s %u", emit_in(e, 1, type), is_left ? "<<" : ">>", (uint32_t)constant);
     else
         emit_out(e, type, "ptx_%s_%c%u(%s, %s)", is_left ? "shl" : "shr", kind, bits, emit_in(e, 1, type), count);
@@ -312,17 +360,39 @@ void emit_fns(struct emit *e)
     emit_out(e, PTX_B32, "ptx_fns(%s, %s, %s)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_U32), emit_in(e, 3, PTX_S32));
 }
 
+/* lop3.OP.b32 d|p, a, b, c, table, q: p is whether d is not 0, joined with q. */
+static void emit_joined_lop3(struct emit *e, const char *value, char join)
+{
+    const struct ptx_operand *result = &e->insn->operands[0];
+    emit_use_operand(e, result);
+    if (result->kind != PTX_OP_PAIR) {
+        emit_refuse(e, "the result must be a pair");
+        return;
+    }
+    emit_c(e, "{ const uint32_t d_ = %s; const _Bool p_ = (d_ != 0) %c %s;\n", value, join, emit_in(e, 5, PTX_PRED));
+    emit_set(e, &result->elements[0], PTX_B32, "d_");
+    emit_set(e, &result->elements[1], PTX_PRED, "p_");
+    emit_c(e, "}\n");
+}
+
 void emit_lop3(struct emit *e)
 {
     if (emit_take_type(e) != PTX_B32)
         emit_refuse(e, "type");
     uint64_t table;
-    if (!emit_expect_operands(e, 5, 5) || !emit_constant(&e->insn->operands[4], &table)) {
+    static const char *const joins[] = {"and", "or", "xor", NULL};
+    int join = emit_take_of(e, joins);
+    if (!emit_expect_operands(e, join < 0 ? 5 : 6, join < 0 ? 5 : 6) || !emit_constant(&e->insn->operands[4], &table)) {
         emit_refuse(e, "the table must be a constant");
         return;
     }
-    emit_out(e, PTX_B32, "ptx_lop3(%s, %s, %s, %u)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
-             emit_in(e, 3, PTX_B32), (uint32_t)table & 255);
+    emit_use_operand(e, &e->insn->operands[4]);
+    const char *value = emit_format(e, "ptx_lop3(%s, %s, %s, %u)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
+                                    emit_in(e, 3, PTX_B32), (uint32_t)table & 255);
+    if (join < 0)
+        emit_out(e, PTX_B32, "%s", value);
+    else
+        emit_joined_lop3(e, value, "&|^"[join]);
 }
 
 void emit_prmt(struct emit *e)
@@ -342,9 +412,18 @@ void emit_prmt(struct emit *e)
         emit_out(e, PTX_B32, "ptx_prmt_mode(%s, %s, %s, (const uint16_t[]){ %s })", a, b, c, tables[mode]);
 }
 
+/* u32 or s32 */
+static enum ptx_type take_word(struct emit *e)
+{
+    enum ptx_type type = take_integer(e);
+    if (type != PTX_U32 && type != PTX_S32)
+        emit_refuse(e, "type");
+    return type;
+}
+
 void emit_dp4a(struct emit *e)
 {
-    enum ptx_type a = take_integer(e), b = take_integer(e);
+    enum ptx_type a = take_word(e), b = take_word(e);
     emit_out(e, PTX_U32, "ptx_dp4a(%s, %s, %s, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
              emit_in(e, 3, PTX_B32), a == PTX_S32, b == PTX_S32);
 }
@@ -353,12 +432,14 @@ void emit_dp4a(struct emit *e)
 void emit_vabsdiff4(struct emit *e)
 {
     bool saturates = emit_take(e, "sat"), adds = emit_take(e, "add");
-    enum ptx_type result = take_integer(e), a = take_integer(e), b = take_integer(e);
-    if (saturates || (a != PTX_U32 && a != PTX_S32) || (b != PTX_U32 && b != PTX_S32) || !emit_expect_operands(e, 4, 4))
+    enum ptx_type result = take_word(e), a = take_word(e), b = take_word(e);
+    if (saturates || !emit_expect_operands(e, 4, 4)) {
         emit_refuse(e, "this form");
-    else
+    } else {
+        emit_use_operand(e, &e->insn->operands[3]);
         emit_out(e, result, "ptx_vabsdiff4(%s, %s, %s, %d, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
                  adds ? emit_in(e, 3, PTX_B32) : "0", a == PTX_S32, b == PTX_S32, adds);
+    }
 }
 
 void emit_dp2a(struct emit *e)
@@ -366,7 +447,7 @@ void emit_dp2a(struct emit *e)
     bool is_high = emit_take(e, "hi");
     if (!is_high && !emit_take(e, "lo"))
         emit_refuse(e, "neither .lo nor .hi");
-    enum ptx_type a = take_integer(e), b = take_integer(e);
+    enum ptx_type a = take_word(e), b = take_word(e);
     emit_out(e, PTX_U32, "ptx_dp2a(%s, %s, %s, %d, %d, %d)", emit_in(e, 1, PTX_B32), emit_in(e, 2, PTX_B32),
              emit_in(e, 3, PTX_B32), a == PTX_S32, b == PTX_S32, is_high);
 }

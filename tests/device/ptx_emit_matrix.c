@@ -16,8 +16,10 @@ static void add_word(struct emit *e, struct sync *s, const char *value)
 static const struct ptx_operand *list_at(struct emit *e, uint32_t index)
 {
     static const struct ptx_operand nothing;
-    if (index < e->insn->operand_count)
+    if (index < e->insn->operand_count) {
+        emit_use_operand(e, &e->insn->operands[index]);
         return &e->insn->operands[index];
+    }
     emit_refuse(e, "an operand is missing");
     return &nothing;
 }
@@ -177,21 +179,36 @@ static void read_product(struct emit *e, struct sync *s, struct product *p)
                          put_results(e, list_at(e, 0), element_bits(p->types[0]) == 64));
 }
 
+/* Integers saturate, doubles say how they round. */
+static void take_product_mode(struct emit *e, struct product *p)
+{
+    p->saturates = p->types[0] && strcmp(p->types[0], "s32") == 0 && emit_take(e, "satfinite");
+    if (p->types[0] && strcmp(p->types[0], "f64") == 0)
+        emit_take(e, "rn");
+}
+
+/* .row.col, in this order: others are another product. */
+static bool take_row_and_column(struct emit *e)
+{
+    for (uint32_t i = 0; i + 1 < e->insn->modifier_count; i++)
+        if (strcmp(e->insn->modifiers[i], "row") == 0)
+            return strcmp(e->insn->modifiers[i + 1], "col") == 0 && emit_take(e, "row") && emit_take(e, "col");
+    return false;
+}
+
 /* mma.sync.aligned.mMnNkK.row.col.D.A.B.C */
 void read_matrix_product(struct emit *e, struct sync *s)
 {
     struct product p = {0};
     emit_take(e, "sync");
     emit_take(e, "aligned");
-    if (!take_shape(e, &p.m, &p.n, &p.k) || !emit_take(e, "row") || !emit_take(e, "col") ||
-        !emit_expect_operands(e, 4, 4)) {
+    if (!take_shape(e, &p.m, &p.n, &p.k) || !take_row_and_column(e) || !emit_expect_operands(e, 4, 4)) {
         emit_refuse(e, "this form");
         return;
     }
-    emit_take(e, "rn");
-    p.saturates = emit_take(e, "satfinite");
     for (int i = 0; i < 4; i++)
         p.types[i] = take_element(e);
+    take_product_mode(e, &p);
     if (!p.types[3] || (p.m != 16 && p.m != 8) || p.n != 8 || (p.m == 8 && element_bits(p.types[1]) == 16))
         emit_refuse(e, "this shape or type");
     else
@@ -201,13 +218,11 @@ void read_matrix_product(struct emit *e, struct sync *s)
 static void read_wmma_product(struct emit *e, struct sync *s)
 {
     struct product p = {.is_opaque = true};
-    emit_take(e, "rn");
     bool has_layouts = (emit_take(e, "row") || emit_take(e, "col")) && (emit_take(e, "row") || emit_take(e, "col"));
     if (!take_shape(e, &p.m, &p.n, &p.k) || !has_layouts || !emit_expect_operands(e, 4, 4)) {
         emit_refuse(e, "this form");
         return;
     }
-    p.saturates = emit_take(e, "satfinite");
     const char *types[4];
     for (int i = 0; i < 4; i++)
         types[i] = take_element(e);
@@ -216,10 +231,12 @@ static void read_wmma_product(struct emit *e, struct sync *s)
     p.types[1] = is_short ? "f16" : types[1];
     p.types[2] = is_short ? "f16" : types[2];
     p.types[3] = is_short ? types[1] : types[3];
-    if (!p.types[0] || !p.types[3])
+    if (!p.types[0] || !p.types[3]) {
         emit_refuse(e, "types");
-    else
-        read_product(e, s, &p);
+        return;
+    }
+    take_product_mode(e, &p);
+    read_product(e, s, &p);
 }
 
 /* wmma.load.a.sync.aligned.row.mMnNkK{.space}.TYPE {registers}, [address]{, stride}, and .store.d with the first two
@@ -299,4 +316,20 @@ void read_matrix_move(struct emit *e, struct sync *s)
                              put_results(e, list_at(e, 0), false));
     else
         s->run = emit_format(e, "ptx_matrix_store(B, first, %u, %d);", count, transposed);
+}
+
+/* movmatrix.sync.aligned.m8n8.trans.b16 d, a */
+void read_matrix_transpose(struct emit *e, struct sync *s)
+{
+    emit_take(e, "sync");
+    emit_take(e, "aligned");
+    if (!emit_take(e, "m8n8") || !emit_take(e, "trans") || emit_take_type(e) != PTX_B16 ||
+        !emit_expect_operands(e, 2, 2)) {
+        emit_refuse(e, "this form");
+        return;
+    }
+    s->mask = &whole_warp;
+    add_word(e, s, emit_in(e, 1, PTX_B32));
+    s->run = emit_format(e, "uint32_t d_[1][32]; ptx_matrix_transpose(B, first, d_);%s",
+                         put_results(e, list_at(e, 0), false));
 }

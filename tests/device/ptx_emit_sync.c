@@ -13,8 +13,10 @@ static void split_pair(const struct ptx_operand *operand, struct sync *s)
 
 static const struct ptx_operand *operand_at(struct emit *e, uint32_t index)
 {
-    if (index < e->insn->operand_count)
+    if (index < e->insn->operand_count) {
+        emit_use_operand(e, &e->insn->operands[index]);
         return &e->insn->operands[index];
+    }
     emit_refuse(e, "an operand is missing");
     return &full_mask;
 }
@@ -173,7 +175,8 @@ static void read_barrier(struct emit *e, struct sync *s)
 {
     static const char *const reductions[] = {"and", "or", "popc", NULL};
     emit_take(e, "cta");
-    emit_take(e, "aligned");
+    if (strcmp(e->insn->opcode, "barrier") == 0)
+        emit_take(e, "aligned");
     if (emit_take(e, "cluster")) {
         read_cluster_barrier(e, s);
         return;
@@ -198,6 +201,7 @@ static void read_barrier(struct emit *e, struct sync *s)
         first = 1;
     } else if (emit_take(e, "arrive")) {
         s->kind = PTX_SYNC_ARRIVE;
+        emit_expect_operands(e, 2, 2);
     } else if (!emit_take(e, "sync")) {
         emit_refuse(e, "this form");
     }
@@ -224,6 +228,7 @@ static void read_sync(struct emit *e, struct sync *s)
         {"wmma", read_wmma},
         {"ldmatrix", read_matrix_move},
         {"stmatrix", read_matrix_move},
+        {"movmatrix", read_matrix_transpose},
         {"activemask", read_activemask},
         {"poll", read_poll},
         {"elect", read_elect},

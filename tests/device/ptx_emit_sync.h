@@ -18,7 +18,8 @@ struct sync {
     const char *words[PTX_WORDS_MOST];
 };
 
-/* mma, wmma, ldmatrix, stmatrix (ptx_emit_matrix.c) */
+/* mma, wmma, ldmatrix, stmatrix, movmatrix (ptx_emit_matrix.c) */
 void read_matrix_product(struct emit *e, struct sync *s);
 void read_wmma(struct emit *e, struct sync *s);
 void read_matrix_move(struct emit *e, struct sync *s);
+void read_matrix_transpose(struct emit *e, struct sync *s);

@@ -125,6 +125,13 @@ bool emit_expect_operands(struct emit *e, uint32_t least, uint32_t most)
     return !e->failed;
 }
 
+void emit_use_operand(struct emit *e, const struct ptx_operand *operand)
+{
+    for (uint32_t i = 0; i < e->insn->operand_count; i++)
+        if (operand == &e->insn->operands[i])
+            e->used_operands |= 1u << i;
+}
+
 /* ---- reading ---- */
 
 const char *ptx_register_c(const struct ptx_register *reg)
@@ -224,6 +231,7 @@ const char *emit_variable(struct emit *e, const struct ptx_variable *variable, i
 
 const char *emit_value(struct emit *e, const struct ptx_operand *operand, enum ptx_type type)
 {
+    emit_use_operand(e, operand);
     switch (operand->kind) {
     case PTX_OP_REG:
         return register_value(e, operand, type);
@@ -257,6 +265,7 @@ const char *emit_in(struct emit *e, uint32_t index, enum ptx_type type)
 
 void emit_set(struct emit *e, const struct ptx_operand *operand, enum ptx_type type, const char *expression)
 {
+    emit_use_operand(e, operand);
     if (operand->kind == PTX_OP_SINK) {
         emit_c(e, "(void)(%s);\n", expression);
         return;
@@ -302,6 +311,7 @@ void emit_out(struct emit *e, enum ptx_type type, const char *format, ...)
 
 const char *emit_address(struct emit *e, const struct ptx_operand *operand, enum ptx_space space)
 {
+    emit_use_operand(e, operand);
     if (operand->kind != PTX_OP_ADDRESS) {
         emit_refuse(e, "an address is wanted");
         return "0";

@@ -162,6 +162,10 @@ static void put_body(struct ptx_module *module, struct ptx_function *entry, cons
                      struct ptx_insn *insns, uint32_t at, uint32_t behind)
 {
     const struct ptx_function *callee = called(call);
+    if (callee->refused && !entry->refused) {
+        entry->refused = callee->refused;
+        entry->refused_line = callee->refused_line;
+    }
     struct renaming r = {.module = module, .first_register = add_registers(module, entry, callee)};
     pair_variables(&r, entry, callee, call);
     if (call->guard != PTX_NO_REG)

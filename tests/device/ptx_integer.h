@@ -296,9 +296,24 @@ F void ptx_copy(uint8_t *to, const uint8_t *from, uint32_t bytes, uint32_t valid
         to[i] = i < valid ? from[i] : 0;
 }
 
+F void ptx_bulk_copy(struct ptx_block *B, uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    if (((uint64_t)to | (uint64_t)from | bytes) & 15)
+        B->fault(B, 716, "cp.async.bulk: address or size is no multiple of 16");
+    __builtin_memmove(to, from, bytes);
+}
+
 /* A load that others write to may stand in a loop which waits for them. */
 F void ptx_relax(struct ptx_block *B)
 {
     if ((++B->strong_loads & 63) == 0)
         B->relax();
+}
+
+/* The cluster is this block. */
+F uint64_t ptx_mapa(struct ptx_block *B, uint64_t address, uint32_t rank)
+{
+    if (rank != 0)
+        B->fault(B, 719, "mapa: no such block in the cluster");
+    return address;
 }

@@ -196,6 +196,17 @@ SLOW void ptx_matrix_store(struct ptx_block *B, uint32_t first, uint32_t count, 
     }
 }
 
+/* movmatrix: word 0 holds two halves of a row. */
+SLOW void ptx_matrix_transpose(struct ptx_block *B, uint32_t first, uint32_t (*out)[32])
+{
+    for (uint32_t lane = 0; lane < 32; lane++) {
+        uint32_t column = lane >> 2, row = 2 * (lane & 3), halves[2];
+        for (uint32_t h = 0; h < 2; h++)
+            halves[h] = WORDS(0)[(row + h) * 4 + column / 2] >> (16 * (column & 1)) & 0xffff;
+        out[0][lane] = halves[1] << 16 | halves[0];
+    }
+}
+
 SLOW uint64_t ptx_matrix_at(const struct ptx_tile *tile, uint32_t place, _Bool by_column, uint32_t stride)
 {
     uint32_t row = place / tile->columns, column = place % tile->columns;

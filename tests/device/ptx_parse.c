@@ -101,98 +101,7 @@ bool parse_space(const struct parser *p, enum ptx_space *space)
     return false;
 }
 
-/* ---- initial values ---- */
-
 #define INITIAL_BYTES_MOST ((size_t)1 << 30)
-
-static void put_bits(struct ptx_variable *variable, size_t at, uint64_t bits, uint32_t bytes)
-{
-    for (uint32_t i = 0; i < bytes && at + i < variable->bytes; i++)
-        variable->initial[at + i] = i < 8 ? (uint8_t)(bits >> (8 * i)) : 0;
-}
-
-static void read_address_value(struct parser *p, struct ptx_variable *variable, size_t at, uint32_t bytes,
-                               uint64_t mask)
-{
-    struct ptx_fixup *fixup = parse_take(p, sizeof *fixup);
-    fixup->at = at;
-    fixup->bytes = bytes;
-    fixup->line = p->token.line;
-    while (mask && !(mask & 0xff)) {
-        mask >>= 8;
-        fixup->shift += 8;
-    }
-    fixup->symbol = parse_name(p);
-    if (strcmp(fixup->symbol, "generic") == 0 && parse_accept(p, '(')) {
-        fixup->symbol = parse_name(p);
-        parse_expect(p, ')');
-    }
-    if (parse_accept(p, '+'))
-        fixup->addend = (int64_t)parse_integer(p);
-    else if (parse_at(p, '-'))
-        fixup->addend = (int64_t)parse_integer(p);
-    fixup->next = variable->fixups;
-    variable->fixups = fixup;
-}
-
-static uint64_t read_number_value(struct parser *p, enum ptx_type type)
-{
-    bool is_negative = parse_accept(p, '-');
-    struct ptx_token token = p->token;
-    uint64_t bits = token.bits;
-    if (token.kind == PTX_TOKEN_F64 && type == PTX_F32) {
-        double wide;
-        memcpy(&wide, &bits, sizeof wide);
-        float narrow = (float)wide;
-        uint32_t narrow_bits;
-        memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
-        bits = narrow_bits;
-    } else if (token.kind != PTX_TOKEN_INT && token.kind != PTX_TOKEN_F32 && token.kind != PTX_TOKEN_F64) {
-        parse_expected(p, "an initial value");
-    }
-    parse_next(p);
-    if (!is_negative)
-        return bits;
-    if (token.kind == PTX_TOKEN_INT)
-        return 0 - bits;
-    return bits ^ (type == PTX_F32 ? (uint64_t)1 << 31 : (uint64_t)1 << 63);
-}
-
-static void read_value(struct parser *p, struct ptx_variable *variable, size_t at)
-{
-    uint32_t bytes = ptx_type_bits(variable->type) / 8;
-    if (at + bytes > variable->bytes)
-        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "more initial values than %s has elements", variable->name);
-    if (p->token.kind == PTX_TOKEN_NAME) {
-        read_address_value(p, variable, at, bytes, 0);
-        return;
-    }
-    uint64_t bits = read_number_value(p, variable->type);
-    if (parse_accept(p, '(')) {
-        read_address_value(p, variable, at, bytes, bits);
-        parse_expect(p, ')');
-    } else {
-        put_bits(variable, at, bits, bytes);
-    }
-}
-
-/* Row by row: `dims` are bytes per element of each nesting level. */
-static void read_values(struct parser *p, struct ptx_variable *variable, const size_t *dims, int depth, int levels,
-                        size_t at)
-{
-    if (!parse_accept(p, '{')) {
-        read_value(p, variable, at);
-        return;
-    }
-    if (depth >= levels)
-        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "initial values of %s are nested too deep", variable->name);
-    for (size_t i = 0; !parse_at(p, '}'); i++) {
-        read_values(p, variable, dims, depth + 1, levels, at + i * dims[depth]);
-        if (!parse_accept(p, ','))
-            break;
-    }
-    parse_expect(p, '}');
-}
 
 /* ---- variables ---- */
 
@@ -235,6 +144,19 @@ static void skip_pointer_marks(struct parser *p)
     }
 }
 
+/* .attribute(.managed, .unified(1, 2)): global memory is where the host reaches it, anyway. */
+static void skip_attributes(struct parser *p)
+{
+    uint32_t depth = 0;
+    do {
+        if (p->token.kind == PTX_TOKEN_END)
+            parse_expected(p, "')'");
+        depth += parse_at(p, '(');
+        depth -= parse_at(p, ')');
+        parse_next(p);
+    } while (depth);
+}
+
 struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
 {
     struct ptx_variable *variable = parse_take(p, sizeof *variable);
@@ -250,8 +172,10 @@ struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
             vector = (uint32_t)(word[1] - '0');
         else if (type != PTX_NONE && type != PTX_PRED)
             variable->type = type;
+        else if (strcmp(word, "texref") == 0 || strcmp(word, "samplerref") == 0 || strcmp(word, "surfref") == 0)
+            variable->type = PTX_B64; /* a handle, for instructions that are refused where they stand */
         else if (strcmp(word, "attribute") == 0)
-            parse_refuse(p, CUDA_ERROR_INVALID_PTX, ".attribute is not supported");
+            skip_attributes(p);
         else
             parse_refuse(p, CUDA_ERROR_INVALID_PTX, ".%s is not supported in a declaration", word);
         skip_pointer_marks(p);
@@ -275,7 +199,7 @@ struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space)
             dims[0] = element;
             levels = 1;
         }
-        read_values(p, variable, dims, 0, levels, 0);
+        parse_initial_values(p, variable, dims, 0, levels, 0);
     }
     return variable;
 }
@@ -372,6 +296,10 @@ static void read_function_marks(struct parser *p, struct ptx_function *function)
             if (!parse_accept(p, ','))
                 break;
         }
+        if (strcmp(word, "reqnctapercluster") == 0 && product > 1) {
+            function->refused = ".reqnctapercluster";
+            function->refused_line = p->token.line;
+        }
         if (is_threads && product && product < 1024)
             function->max_threads = (uint32_t)product;
     }
@@ -408,6 +336,8 @@ static void read_function(struct parser *p, bool is_entry)
         known->param_count = function->param_count;
         known->return_count = function->return_count;
         known->max_threads = function->max_threads;
+        known->refused = known->refused ? known->refused : function->refused;
+        known->refused_line = known->refused_line ? known->refused_line : function->refused_line;
         function = known;
     } else {
         function->number = p->module->function_count++;

@@ -68,3 +68,6 @@ void *parse_take(struct parser *p, size_t bytes);
 struct ptx_variable *parse_variable(struct parser *p, enum ptx_space space);
 bool parse_space(const struct parser *p, enum ptx_space *space);
 void parse_body(struct parser *p, struct ptx_function *function);
+/* Row by row: `dims` are bytes per element of each of the `levels` of nesting, `depth` the one that is read. */
+void parse_initial_values(struct parser *p, struct ptx_variable *variable, const size_t *dims, int depth, int levels,
+                          size_t at);

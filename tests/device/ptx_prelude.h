@@ -134,6 +134,15 @@ F float ptx_xorsign_f32(float m, float a, float b)
     float signed_ = ptx_f32((ptx_u32(m) & 0x7fffffffu) | ((ptx_u32(a) ^ ptx_u32(b)) & 0x80000000u));
     return m == m ? signed_ : m;
 }
+#define XORSIGN(name)                                                                                                  \
+    F float ptx_xorsign_##name##_f32(float a, float b)                                                                 \
+    {                                                                                                                  \
+        return ptx_xorsign_f32(ptx_##name##_f32(ptx_abs_f32(a), ptx_abs_f32(b)), a, b);                                \
+    }
+XORSIGN(min)
+XORSIGN(max)
+XORSIGN(min_nan)
+XORSIGN(max_nan)
 F double ptx_copysign_f64(double s, double m)
 {
     return ptx_f64((ptx_u64(s) & 0x8000000000000000u) | (ptx_u64(m) & 0x7fffffffffffffffu));

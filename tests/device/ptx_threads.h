@@ -101,15 +101,31 @@ F uint16_t ptx_atom_cas_b16_shared(void *p, uint16_t c, uint16_t v)
         STORE(uint16_t, p, v);
     return old;
 }
-ATOM(add_f32, uint32_t, ptx_u32(ptx_f32(old) + ptx_f32(v)))
+F uint32_t ptx_atom_add_f32_global(void *p, uint32_t v)
+{
+    uint32_t old = __atomic_load_n((uint32_t *)p, __ATOMIC_RELAXED), new;
+    do
+        new = ptx_u32(ptx_ftz_f32(ptx_ftz_f32(ptx_f32(old)) + ptx_ftz_f32(ptx_f32(v))));
+    while (!__atomic_compare_exchange_n((uint32_t *)p, &old, new, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return old;
+}
+F uint32_t ptx_atom_add_f32_shared(void *p, uint32_t v)
+{
+    uint32_t old = LOAD(uint32_t, p);
+    STORE(uint32_t, p, ptx_u32(ptx_f32(old) + ptx_f32(v)));
+    return old;
+}
 ATOM(add_f64, uint64_t, ptx_u64(ptx_f64(old) + ptx_f64(v)))
-ATOM(add_f16, uint16_t, ptx_add_f16(old, v))
-ATOM(add_bf16, uint16_t, ptx_add_bf16(old, v))
-ATOM(add_f16x2, uint32_t,
-     ptx_add_f16((uint16_t)old, (uint16_t)v) | (uint32_t)ptx_add_f16((uint16_t)(old >> 16), (uint16_t)(v >> 16)) << 16)
-ATOM(add_bf16x2, uint32_t,
-     ptx_add_bf16((uint16_t)old, (uint16_t)v) | (uint32_t)ptx_add_bf16((uint16_t)(old >> 16), (uint16_t)(v >> 16))
-                                                    << 16)
+#define PAIR_OF(f, old, v)                                                                                             \
+    (f((uint16_t)old, (uint16_t)v) | (uint32_t)f((uint16_t)(old >> 16), (uint16_t)(v >> 16)) << 16)
+#define ATOM_SMALL(name)                                                                                               \
+    ATOM(name##_f16, uint16_t, ptx_##name##_f16(old, v))                                                               \
+    ATOM(name##_bf16, uint16_t, ptx_##name##_bf16(old, v))                                                             \
+    ATOM(name##_f16x2, uint32_t, PAIR_OF(ptx_##name##_f16, old, v))                                                    \
+    ATOM(name##_bf16x2, uint32_t, PAIR_OF(ptx_##name##_bf16, old, v))
+ATOM_SMALL(add)
+ATOM_SMALL(min)
+ATOM_SMALL(max)
 
 /* ---- warp operations: arrays start at the warp's first thread, `lanes` are the ones that take part ---- */
 enum { PTX_UP, PTX_DOWN, PTX_BFLY, PTX_IDX };

@@ -1,59 +1,46 @@
-/* links: tests/fuzz/mutate.c shim/code.c shim/code_text.c shim/code_steps.c shim/code_flow.c shim/fatbin.c */
+/* links: shim/code.c shim/code_text.c shim/code_steps.c shim/code_flow.c shim/fatbin.c */
 /* Damaged PTX into the code reader. */
 #include "shim/code.h"
 #include "shim/launch.h"
-#include "tests/fuzz/mutate.h"
-#include <stdlib.h>
+#include "tests/fuzz/fuzz.h"
 #include <string.h>
 
-static const char *const tokens[] = {"{",
-                                     "}",
-                                     "[",
-                                     "]",
-                                     "(",
-                                     ")",
-                                     ";",
-                                     ",",
-                                     ".",
-                                     "@",
-                                     "%",
-                                     "/*",
-                                     "*/",
-                                     "//",
-                                     "\"",
-                                     "-",
-                                     "0x",
-                                     "call",
-                                     "ld.param.u64",
-                                     "st.global.u32",
-                                     ".param .b8 x[99999999]",
-                                     ".entry",
-                                     ".func",
-                                     "mov",
-                                     "%rd1",
-                                     "cvta.param",
-                                     "|",
-                                     "_",
-                                     ":",
-                                     "st.shared",
-                                     "cp.async.bulk.tensor",
-                                     "[%rd1,{%r1}]",
-                                     "99999999999999999999",
-                                     "add.s64",
-                                     ".global .u32",
-                                     NULL};
-
-static char names[128][256];
-static size_t name_count;
-
-static void find_kernels(const char *text)
-{
-    for (const char *at = text; name_count < 128 && (at = strstr(at, ".entry ")); name_count++) {
-        at += 7;
-        size_t length = strcspn(at, "(");
-        memcpy(names[name_count], at, length < 255 ? length : 255);
-    }
-}
+const char *const fuzz_tokens[] = {"{",
+                                   "}",
+                                   "[",
+                                   "]",
+                                   "(",
+                                   ")",
+                                   ";",
+                                   ",",
+                                   ".",
+                                   "@",
+                                   "%",
+                                   "/*",
+                                   "*/",
+                                   "//",
+                                   "\"",
+                                   "-",
+                                   "0x",
+                                   "call",
+                                   "ld.param.u64",
+                                   "st.global.u32",
+                                   ".param .b8 x[99999999]",
+                                   ".entry",
+                                   ".func",
+                                   "mov",
+                                   "%rd1",
+                                   "cvta.param",
+                                   "|",
+                                   "_",
+                                   ":",
+                                   "st.shared",
+                                   "cp.async.bulk.tensor",
+                                   "[%rd1,{%r1}]",
+                                   "99999999999999999999",
+                                   "add.s64",
+                                   ".global .u32",
+                                   NULL};
 
 static void fill(const struct code_facts *facts)
 {
@@ -68,25 +55,33 @@ static void fill(const struct code_facts *facts)
     code_fill_facts(facts, facts->param_count, offsets, sizes, &out);
 }
 
-static void feed(const unsigned char *bytes, size_t count)
+/* Every name that stands behind `.entry ` in the input is asked for. */
+static void ask(struct code *code, const char *text, size_t count)
 {
-    struct code *code = code_read((const char *)bytes, count);
-    for (size_t i = 0; code && i < name_count; i++) {
-        const struct code_facts *facts = code_find(code, names[i]);
+    static const char mark[] = ".entry ";
+    for (const char *at = text, *end = text + count; (at = memmem(at, (size_t)(end - at), mark, sizeof mark - 1));) {
+        char name[256];
+        size_t length = 0;
+        at += sizeof mark - 1;
+        while (length < sizeof name - 1 && at + length < end && at[length] && !strchr("( \n", at[length]))
+            length++;
+        memcpy(name, at, length);
+        name[length] = '\0';
+        const struct code_facts *facts = code_find(code, name);
         if (facts)
             fill(facts);
     }
+}
+
+void fuzz_feed(const unsigned char *bytes, size_t count)
+{
+    struct code *code = code_read((const char *)bytes, count);
+    if (code)
+        ask(code, (const char *)bytes, count);
     code_release(code);
 }
 
-int main(int argc, char **argv)
+void fuzz_write_samples(const char *directory)
 {
-    struct mutate_target target = {.tokens = tokens, .feed = feed};
-    unsigned char *sample = mutate_read("tests/unit/samples/code.ptx", &target.sample_bytes);
-    sample[target.sample_bytes] = '\0';
-    find_kernels((const char *)sample);
-    target.sample = sample;
-    int status = mutate_run(argc, argv, &target);
-    free(sample);
-    return status;
+    (void)directory; /* tests/unit/samples and tests/ptx hold them */
 }

@@ -1,12 +1,14 @@
-/* links: tests/fuzz/mutate.c shim/fatbin.c */
-/* Damaged containers into the fatbin reader; `-z` as last argument: the zstd sample, else the LZ4 one. */
+/* links: shim/fatbin.c */
+/* Damaged containers into the fatbin reader. */
 #include "shim/fatbin.h"
-#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/fatbin_samples.h"
 #include <stdlib.h>
-#include <string.h>
 
-static void feed(const unsigned char *bytes, size_t count)
+const char *const fuzz_tokens[] = {"\x50\xed\x55\xba", "\x28\xb5\x2f\xfd", "\xff\xff\xff\xff", "\xff\xff\xff\x7f",
+                                   NULL};
+
+void fuzz_feed(const unsigned char *bytes, size_t count)
 {
     struct fatbin fatbin;
     struct fatbin_entry entry;
@@ -20,13 +22,8 @@ static void feed(const unsigned char *bytes, size_t count)
     }
 }
 
-int main(int argc, char **argv)
+void fuzz_write_samples(const char *directory)
 {
-    struct mutate_target target = {.sample = sample_speed, .sample_bytes = sizeof sample_speed, .feed = feed};
-    if (argc > 1 && strcmp(argv[argc - 1], "-z") == 0) {
-        target.sample = sample_size;
-        target.sample_bytes = sizeof sample_size;
-        argc--;
-    }
-    return mutate_run(argc, argv, &target);
+    fuzz_write_file(directory, "lz4", sample_speed, sizeof sample_speed);
+    fuzz_write_file(directory, "zstd", sample_size, sizeof sample_size);
 }

@@ -1,34 +1,32 @@
-/* links: tests/fuzz/mutate.c tests/device/ptx_%.c */
-/* Damaged PTX into the reader and the writer of C, which must refuse it or take it, and never fall over.
- * The last argument is the PTX file to start from. */
+/* links: tests/device/ptx_%.c */
+/* Damaged PTX into the reader and the writer of C, which must refuse it or take it, and never fall over. */
 #include "tests/device/ptx.h"
-#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-static const char *const tokens[] = {";",          "{",
-                                     "}",          "[",
-                                     "]",          "(",
-                                     ")",          ",",
-                                     "@",          "!",
-                                     "|",          "-",
-                                     "<",          ">",
-                                     "=",          "4294967296",
-                                     "-1",         "0x7fffffffffffffff",
-                                     "0f3F8",      "%r1",
-                                     "%p1",        "%rd1",
-                                     "_",          ".reg",
-                                     ".shared",    ".param",
-                                     ".b128",      ".pred",
-                                     ".v4",        ".local",
-                                     ".func",      "bar.sync",
-                                     "call",       "ret",
-                                     "brx.idx",    "/*",
-                                     "<99999999>", "[1000000000]",
-                                     ".align 3",   "mov.b64",
-                                     "ld.v4.f32",  "shfl.sync.idx.b32",
-                                     NULL};
+const char *const fuzz_tokens[] = {";",          "{",
+                                   "}",          "[",
+                                   "]",          "(",
+                                   ")",          ",",
+                                   "@",          "!",
+                                   "|",          "-",
+                                   "<",          ">",
+                                   "=",          "4294967296",
+                                   "-1",         "0x7fffffffffffffff",
+                                   "0f3F8",      "%r1",
+                                   "%p1",        "%rd1",
+                                   "_",          ".reg",
+                                   ".shared",    ".param",
+                                   ".b128",      ".pred",
+                                   ".v4",        ".local",
+                                   ".func",      "bar.sync",
+                                   "call",       "ret",
+                                   "brx.idx",    "/*",
+                                   "<99999999>", "[1000000000]",
+                                   ".align 3",   "mov.b64",
+                                   "ld.v4.f32",  "shfl.sync.idx.b32",
+                                   NULL};
 
 static void emit_entries(struct ptx_module *module)
 {
@@ -44,7 +42,7 @@ static void emit_entries(struct ptx_module *module)
     text_release(&c);
 }
 
-static void feed(const unsigned char *bytes, size_t count)
+void fuzz_feed(const unsigned char *bytes, size_t count)
 {
     CUresult error;
     char why[400] = "";
@@ -57,15 +55,7 @@ static void feed(const unsigned char *bytes, size_t count)
     ptx_module_release(module);
 }
 
-int main(int argc, char **argv)
+void fuzz_write_samples(const char *directory)
 {
-    if (argc < 3) {
-        fprintf(stderr, "usage: fuzz_ptx SECONDS [SEED] FILE\n");
-        return 2;
-    }
-    struct mutate_target target = {.tokens = tokens, .feed = feed};
-    target.sample = mutate_read(argv[argc - 1], &target.sample_bytes);
-    int status = mutate_run(argc - 1, argv, &target);
-    free((void *)target.sample);
-    return status;
+    (void)directory; /* tests/ptx holds them */
 }

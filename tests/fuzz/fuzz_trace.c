@@ -1,13 +1,13 @@
-/* links: tests/fuzz/mutate.c trace/file.c trace/records.c trace/records_events.c trace/lifetime.c trace/report.c */
+/* links: trace/file.c trace/records.c trace/records_events.c trace/lifetime.c trace/report.c */
 /* Damaged traces into the trace reader. The hashes are made right again, so that the damage reaches the records. */
-#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/fuzz.h"
 #include "trace/lifetime.h"
 #include "trace/report.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static FILE *sink;
+const char *const fuzz_tokens[] = {"\xff\xff\xff\xff", "\xff\xff\xff\x7f", NULL};
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -36,11 +36,14 @@ static void seal(unsigned char *bytes, size_t count)
     }
 }
 
-static void feed(const unsigned char *bytes, size_t count)
+void fuzz_feed(const unsigned char *bytes, size_t count)
 {
+    FILE *sink = fopen("/dev/null", "w");
     struct trace trace;
     char why[300];
     unsigned char *sealed = malloc(count ? count : 1);
+    if (!sink || !sealed)
+        abort();
     memcpy(sealed, bytes, count);
     seal(sealed, count);
     if (trace_read_bytes(sealed, count, "input", &trace, why, sizeof why)) {
@@ -48,6 +51,7 @@ static void feed(const unsigned char *bytes, size_t count)
         trace_release(&trace);
     }
     free(sealed);
+    fclose(sink);
 }
 
 /* A small trace: a chain of layers whose backward reads what its forward made. */
@@ -82,21 +86,9 @@ static void write_sample(const char *path)
     trace_writer_close(writer);
 }
 
-int main(int argc, char **argv)
+void fuzz_write_samples(const char *directory)
 {
-    char path[] = "/tmp/fuzz_trace.XXXXXX";
-    int descriptor = mkstemp(path);
-    struct mutate_target target = {.feed = feed};
-    sink = fopen("/dev/null", "w");
-    if (descriptor < 0 || !sink)
-        return 2;
-    close(descriptor);
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/chain", directory);
     write_sample(path);
-    unsigned char *sample = mutate_read(path, &target.sample_bytes);
-    unlink(path);
-    target.sample = sample;
-    int status = mutate_run(argc, argv, &target);
-    free(sample);
-    fclose(sink);
-    return status;
 }
