@@ -19,8 +19,11 @@ RUNTIME_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(RUNTIME_SOURCES))
 NVML_SOURCES := $(wildcard tests/device/nvml/*.c) tests/device/presence.c tests/device/settings.c
 NVML_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(NVML_SOURCES))
 
+JITLINK_SOURCES := $(wildcard tests/device/jitlink/*.c) tests/device/link_text.c
+JITLINK_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(JITLINK_SOURCES))
+
 .PHONY: device
-device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13 $(BUILD)/device/libnvidia-ml.so.1
+device: $(addprefix $(BUILD)/device/,libcuda.so.1 libcudart.so.13 libnvidia-ml.so.1 libnvJitLink.so.13)
 
 $(BUILD)/device/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -41,10 +44,14 @@ $(BUILD)/device/libnvidia-ml.so.1: $(NVML_OBJECTS) tests/device/nvml/exports.map
 		-Wl,--version-script,tests/device/nvml/exports.map -o $@ $(NVML_OBJECTS) -pthread
 	ln -sf libnvidia-ml.so.1 $(BUILD)/device/libnvidia-ml.so
 
+$(BUILD)/device/libnvJitLink.so.13: $(JITLINK_OBJECTS) tests/device/jitlink/exports.map
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libnvJitLink.so.13 -Wl,-Bsymbolic $(DEVICE_DEFS) \
+		-Wl,--version-script,tests/device/jitlink/exports.map -o $@ $(JITLINK_OBJECTS)
+
 # A sanitizer's runtime comes with the program, so its names are open here.
 DEVICE_DEFS := $(if $(SANFLAGS),,-Wl,-z,defs)
 
--include $(DEVICE_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d) $(NVML_OBJECTS:.o=.d)
+-include $(DEVICE_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d) $(NVML_OBJECTS:.o=.d) $(JITLINK_OBJECTS:.o=.d)
 
 # The driver in one object, for unit tests that link it: /* links: tests/device/whole.c */
 $(BUILD)/obj/tests/device/whole.o: $(DEVICE_OBJECTS)

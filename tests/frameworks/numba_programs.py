@@ -1,6 +1,6 @@
 """Numba-CUDA on data made here, checked against NumPy. Knows nothing of Reprise.
 
-usage: numba_programs.py kernels          reduction in shared memory, tiled product, atomics, streams, half precision
+usage: numba_programs.py kernels          reduction in shared memory, tiled product, atomics, shuffles, streams
        numba_programs.py train [STEPS]    a deep perceptron, every layer's output in an array of its own
 Prints one line per result, exactly; exit status 1 where one is not NumPy's.
 """
@@ -12,7 +12,8 @@ from numba import cuda, float32, int32
 
 TILE = 16
 BLOCK = 256
-DEPTH, WIDTH, BATCH = 16, 64, 64
+DEPTH, WIDTH, BATCH = 16, 32, 2048
+RATE = 0.02
 
 
 @cuda.jit
@@ -233,7 +234,7 @@ def step(layers, x, wanted):
         each(activate_back, gradient.shape, kept.pop(), gradient)
         change = product(transposed(kept[-1]), gradient)
         gradient = product(gradient, transposed(layers[i]))
-        each(descend, layers[i].shape, layers[i], change, np.float32(0.5))
+        each(descend, layers[i].shape, layers[i], change, np.float32(RATE))
     sums = cuda.device_array(1, dtype=np.float32)
     reduce_blocks[1, BLOCK](squares.reshape(squares.size), sums)
     return sums.copy_to_host()[0]
@@ -249,7 +250,7 @@ def step_numpy(layers, x, wanted):
         gradient = gradient * (1 - kept[i + 1] ** 2)
         change = kept[i].T @ gradient
         gradient = gradient @ layers[i].T
-        layers[i] = layers[i] - 0.5 * change
+        layers[i] = layers[i] - RATE * change
     return float((difference * difference).sum())
 
 
