@@ -76,8 +76,8 @@ CUresult cuGetProcAddress(const char *name, void **address, int version, cuuint6
     return result;
 }
 
-/* Undocumented tables: there are none here. The static CUDA runtime takes that for a missing symbol and gives up, so the
- * first table that is asked for is told. */
+/* Undocumented tables: there are none here. The static CUDA runtime takes that for a missing symbol and gives up, so
+ * the first table that is asked for is told. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     static atomic_flag was_said = ATOMIC_FLAG_INIT;

@@ -83,7 +83,8 @@ static enum result add_data(struct link *link, enum input type, const void *data
     size_t bytes = strnlen(text, size);
     bool is_text = bytes + 1 >= size && text[0] != '\177';
     if ((type != INPUT_PTX && type != INPUT_ANY) || !is_text)
-        return fail(link, UNRECOGNIZED_INPUT, "only PTX can be linked here, no LTO-IR, cubin, fatbin, object or library");
+        return fail(link, UNRECOGNIZED_INPUT,
+                    "only PTX can be linked here, no LTO-IR, cubin, fatbin, object or library");
     link_text_add(&link->whole, text, bytes);
     return SUCCESS;
 }
