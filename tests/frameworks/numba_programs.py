@@ -12,7 +12,7 @@ from numba import cuda, float32, int32
 
 TILE = 16
 BLOCK = 256
-DEPTH, WIDTH, BATCH = 16, 32, 2048
+DEPTH, WIDTH, BATCH = 20, 32, 1024
 RATE = 0.02
 
 

@@ -1,6 +1,7 @@
 """The management library by way of nvidia-ml-py, while this process and another use the device.
 
-usage: nvml_query.py       prints `ok NAME` or `not ok NAME: why` per question
+usage: nvml_query.py [pooled]      pooled: what is freed stays with the process, as under Reprise
+Prints `ok NAME` or `not ok NAME: why` per question.
 """
 import ctypes
 import os
@@ -121,7 +122,8 @@ def check_memory(driver, handle):
     say("a version that does not exist is refused", refusal(pynvml.nvmlDeviceGetMemoryInfo, handle, 0x7F000001) ==
         pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
     driver.free(address)
-    say("and is given back", pynvml.nvmlDeviceGetMemoryInfo(handle).used == before.used)
+    if "pooled" not in sys.argv[1:]:
+        say("and is given back", pynvml.nvmlDeviceGetMemoryInfo(handle).used == before.used)
 
 
 def tell(process, word):
@@ -138,6 +140,7 @@ def check_others(handle):
     say("and its name", "python" in pynvml.nvmlSystemGetProcessName(process.pid))
     used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
     say("its memory counts as used", used >= HOLD, used)
+    pynvml.nvmlDeviceGetUtilizationRates(handle)  # what was before
     idle = pynvml.nvmlDeviceGetUtilizationRates(handle).gpu
     tell(process, "work")
     rates = [pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for _ in range(5)]
