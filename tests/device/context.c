@@ -3,6 +3,7 @@
 #include "tests/device/executor.h"
 #include "tests/device/host_call.h"
 #include "tests/device/memory.h"
+#include "tests/device/presence.h"
 #include "tests/device/settings.h"
 #include "tests/device/stats.h"
 #include <pthread.h>
@@ -189,8 +190,10 @@ static bool open_device(void)
     state.is_device_open = frames_open(set->device_count, set->memory_bytes, set->frame_bytes) &&
                            space_open(set->frame_bytes) && executor_start();
     state.is_device_broken = !state.is_device_open;
-    if (state.is_device_open)
+    if (state.is_device_open) {
         stats_open(set->stats_path, set->device_count);
+        presence_open();
+    }
     return state.is_device_open;
 }
 

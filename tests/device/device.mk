@@ -15,8 +15,15 @@ DEVICE_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(DEVICE_SOURCES))
 RUNTIME_SOURCES := $(wildcard tests/device/runtime/*.c)
 RUNTIME_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(RUNTIME_SOURCES))
 
+# What the management library shares with the driver: the settings, and who uses the device.
+NVML_SOURCES := $(wildcard tests/device/nvml/*.c) tests/device/presence.c tests/device/settings.c
+NVML_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(NVML_SOURCES))
+
+JITLINK_SOURCES := $(wildcard tests/device/jitlink/*.c) tests/device/link_text.c
+JITLINK_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(JITLINK_SOURCES))
+
 .PHONY: device
-device: $(BUILD)/device/libcuda.so.1 $(BUILD)/device/libcudart.so.13 $(BUILD)/device/translate
+device: $(addprefix $(BUILD)/device/,libcuda.so.1 libcudart.so.13 libnvidia-ml.so.1 libnvJitLink.so.13 translate)
 
 $(BUILD)/device/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -32,10 +39,19 @@ $(BUILD)/device/libcudart.so.13: $(RUNTIME_OBJECTS) tests/device/runtime/exports
 		-Wl,--version-script,tests/device/runtime/exports.map -o $@ $(RUNTIME_OBJECTS) -ldl -pthread
 	ln -sf libcudart.so.13 $(BUILD)/device/libcudart.so
 
+$(BUILD)/device/libnvidia-ml.so.1: $(NVML_OBJECTS) tests/device/nvml/exports.map
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic $(DEVICE_DEFS) \
+		-Wl,--version-script,tests/device/nvml/exports.map -o $@ $(NVML_OBJECTS) -pthread
+	ln -sf libnvidia-ml.so.1 $(BUILD)/device/libnvidia-ml.so
+
+$(BUILD)/device/libnvJitLink.so.13: $(JITLINK_OBJECTS) tests/device/jitlink/exports.map
+	$(CC) -shared $(SANFLAGS) -Wl,-soname,libnvJitLink.so.13 -Wl,-Bsymbolic $(DEVICE_DEFS) \
+		-Wl,--version-script,tests/device/jitlink/exports.map -o $@ $(JITLINK_OBJECTS)
+
 # A sanitizer's runtime comes with the program, so its names are open here.
 DEVICE_DEFS := $(if $(SANFLAGS),,-Wl,-z,defs)
 
--include $(DEVICE_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d)
+-include $(DEVICE_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d) $(NVML_OBJECTS:.o=.d) $(JITLINK_OBJECTS:.o=.d)
 
 # The driver in one object, for unit tests that link it: /* links: tests/device/whole.c */
 $(BUILD)/obj/tests/device/whole.o: $(DEVICE_OBJECTS)

@@ -5,6 +5,7 @@
 #include "tests/device/fault.h"
 #include "tests/device/futex.h"
 #include "tests/device/host_call.h"
+#include "tests/device/presence.h"
 #include "tests/device/settings.h"
 #include <stdlib.h>
 
@@ -108,7 +109,10 @@ static void run_head(struct stream *stream)
     if (!run_under_lock(work)) {
         queue_unlock();
         watch_handlers();
+        unsigned device_id = settings()->device_ids[stream->context->device];
+        presence_begin(device_id);
         CUresult result = work_run(work, order_seed());
+        presence_end(device_id);
         if (result != CUDA_SUCCESS)
             context_fail(stream->context, result);
         queue_lock();

@@ -1,4 +1,5 @@
 #include "tests/device/frames.h"
+#include "tests/device/presence.h"
 #include "tests/device/ranges.h"
 #include "tests/device/settings.h"
 #include "tests/device/stats.h"
@@ -97,6 +98,7 @@ static void take_into_account(int device, size_t bytes)
     struct store *store = &state.stores[device];
     state.used += bytes;
     store->used += bytes;
+    presence_set_used(settings()->device_ids[device], store->used);
     if (store->used > store->peak) {
         store->peak = store->used;
         stats_set_device_peak(device, store->peak);
@@ -111,6 +113,7 @@ static void take_from_account(int device, size_t bytes)
 {
     state.used -= bytes;
     state.stores[device].used -= bytes;
+    presence_set_used(settings()->device_ids[device], state.stores[device].used);
 }
 
 struct physical *physical_create(int device, size_t bytes, int poison)

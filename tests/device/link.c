@@ -1,8 +1,8 @@
-/* The linker: PTX in, an image out that cuModuleLoadData takes: PTX again. Several inputs become one text, the
- * version and target lines of the first; what was declared there and defined here is one program to the parser. */
+/* The linker: PTX in, an image out that cuModuleLoadData takes: PTX again. */
 #include "tests/device/driver.h"
 #include "shim/fatbin.h"
 #include "tests/device/context.h"
+#include "tests/device/link_text.h"
 #include "tests/device/module.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@
 struct link {
     enum handle_kind magic;
     struct load_log log;
-    char *text;
-    size_t bytes;
+    struct link_text whole;
 };
 
 static CUresult find(CUlinkState handle, struct link **out)
@@ -46,34 +45,6 @@ CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, 
     return cuLinkCreate_v2(count, options, values, out);
 }
 
-/* The line belongs to the head of a PTX file, of which the whole needs only one. */
-static bool is_head(const char *line)
-{
-    line += strspn(line, " \t");
-    return strncmp(line, ".version", 8) == 0 || strncmp(line, ".target", 7) == 0 ||
-           strncmp(line, ".address_size", 13) == 0;
-}
-
-static void append(struct link *link, const char *text, size_t bytes)
-{
-    char *more = realloc(link->text, link->bytes + bytes + 2);
-    if (more == NULL)
-        abort();
-    bool is_first = link->bytes == 0;
-    link->text = more;
-    for (const char *line = text, *end = text + bytes; line < end;) {
-        const char *newline = memchr(line, '\n', (size_t)(end - line));
-        size_t length = newline != NULL ? (size_t)(newline - line) + 1 : (size_t)(end - line);
-        if (is_first || !is_head(line)) {
-            memcpy(link->text + link->bytes, line, length);
-            link->bytes += length;
-        }
-        line += length;
-    }
-    link->text[link->bytes++] = '\n';
-    link->text[link->bytes] = '\0';
-}
-
 static CUresult refuse(struct link *link, const char *why)
 {
     if (link->log.text != NULL && link->log.bytes > 0)
@@ -96,7 +67,7 @@ static CUresult add_image(struct link *link, CUjitInputType type, const void *im
         refuse(link, why);
         return result;
     }
-    append(link, text, text_bytes);
+    link_text_add(&link->whole, text, text_bytes);
     free(text);
     return CUDA_SUCCESS;
 }
@@ -151,19 +122,19 @@ CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *bytes)
     CUresult result = find(handle, &link);
     if (result != CUDA_SUCCESS)
         return result;
-    if (image == NULL || link->bytes == 0)
+    if (image == NULL || link->whole.bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     char why[256] = "";
     result = CUDA_ERROR_INVALID_PTX;
-    struct program *program = program_parse(link->text, link->bytes, &result, why, sizeof why);
+    struct program *program = program_parse(link->whole.text, link->whole.bytes, &result, why, sizeof why);
     if (program == NULL) {
         refuse(link, why);
         return result;
     }
     program_release(program);
-    *image = link->text;
+    *image = link->whole.text;
     if (bytes != NULL)
-        *bytes = link->bytes + 1;
+        *bytes = link->whole.bytes + 1;
     return CUDA_SUCCESS;
 }
 
@@ -174,7 +145,7 @@ CUresult cuLinkDestroy(CUlinkState handle)
     if (result != CUDA_SUCCESS)
         return result;
     link->magic = HANDLE_DEAD;
-    free(link->text);
+    link_text_free(&link->whole);
     free(link);
     return CUDA_SUCCESS;
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Frameworks that nobody here wrote, unmodified, from PyPI, on the CPU device: bare, and under Reprise.
 
+usage: run.py [tinygrad|numba|nvml|nvjitlink|others ...]       all of them without arguments
+
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: why`, and a closing count. Needs PyPI for the first run; the
 virtual environment stays in build/frameworks.
 """
@@ -13,10 +15,15 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
+DEVICE = os.path.join(BUILD, "device")
 VENV = os.path.join(BUILD, "frameworks")
 PYTHON = os.path.join(VENV, "bin", "python")
+LAUNCHER = os.path.join(ROOT, "scripts", "reprise")
+PACKAGES = ["tinygrad", "numba-cuda", "numba", "nvidia-nvvm", "nvidia-cuda-nvrtc", "nvidia-cuda-cccl",
+            "nvidia-cuda-runtime", "nvidia-nvjitlink", "nvidia-ml-py", "numpy"]
 FRAME = 65536
 STEPS = 10
+SHARES = (0.5, 0.33)
 counts = {"ok": 0, "not ok": 0, "skip": 0}
 
 
@@ -29,9 +36,10 @@ def say(name, problem=None, is_skip=False):
 def prepare():
     if not os.path.exists(PYTHON):
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-    probe = subprocess.run([PYTHON, "-c", "import tinygrad, numpy"], capture_output=True, check=False)
+    probe = subprocess.run([PYTHON, "-c", "import tinygrad, numpy, numba_cuda, pynvml, cuda.bindings.nvjitlink"],
+                           capture_output=True, check=False)
     if probe.returncode != 0:
-        subprocess.run([PYTHON, "-m", "pip", "-q", "install", "tinygrad", "numpy"], check=True)
+        subprocess.run([PYTHON, "-m", "pip", "-q", "install"] + PACKAGES, check=True)
 
 
 def toolkit_libraries():
@@ -44,31 +52,6 @@ def toolkit_libraries():
     return ""
 
 
-class Run:
-    def __init__(self, arguments, backend, cap=None, memory=2 << 30):
-        with tempfile.TemporaryDirectory() as folder:
-            device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
-            environment = dict(os.environ, DEV=backend, CPUDEV_MEMORY=str(memory), CPUDEV_STATS=device, LRU="0",
-                               NO_MEMORY_PLANNER="1", PYTHONDONTWRITEBYTECODE="1")
-            folders = [os.path.join(BUILD, "device"), toolkit_libraries(), environment.get("LD_LIBRARY_PATH", "")]
-            environment["LD_LIBRARY_PATH"] = ":".join(part for part in folders if part)
-            command = [PYTHON, os.path.join(HERE, "tinygrad_train.py")] + arguments
-            if cap is not None:
-                launcher = os.path.join(ROOT, "scripts", "reprise")
-                command = [launcher, "run", "--device", "cpu", "--cap", str(cap), "--stats", stats, "--"] + command
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
-            self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
-            self.peak = read_json(device).get("peak_bytes", 0)
-            self.stats = read_json(stats)
-
-    def losses(self):
-        return [float.fromhex(line.split()[2]) for line in self.output.splitlines() if line.startswith("step ")]
-
-    def fault(self):
-        lines = self.errors.strip().splitlines()
-        return f"exit {self.status}: {lines[-1] if lines else 'no message'}"
-
-
 def read_json(path):
     try:
         with open(path, encoding="utf-8") as file:
@@ -77,7 +60,53 @@ def read_json(path):
         return {}
 
 
-def compare_backends(run, reference):
+class Run:
+    """A program of this folder, run to its end. With a cap: under Reprise; the launcher puts the device in front."""
+
+    def __init__(self, arguments, settings=None, cap=None, python=PYTHON):
+        with tempfile.TemporaryDirectory() as folder:
+            device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
+            environment = dict(os.environ, CPUDEV_MEMORY=str(2 << 30), CPUDEV_STATS=device, PYTHONDONTWRITEBYTECODE="1")
+            environment.update(settings or {})
+            folders = [DEVICE if cap is None else "", toolkit_libraries(), environment.get("LD_LIBRARY_PATH", "")]
+            environment["LD_LIBRARY_PATH"] = ":".join(part for part in folders if part)
+            command = [python, os.path.join(HERE, arguments[0])] + arguments[1:]
+            if cap is not None:
+                command = [LAUNCHER, "run", "--device", "cpu", "--cap", str(cap), "--stats", stats, "--"] + command
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800, check=False)
+            self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
+            self.peak = read_json(device).get("peak_bytes", 0)
+            self.outcome = read_json(stats).get("outcome", "no statistics")
+
+    def losses(self):
+        return [float.fromhex(line.split()[2]) for line in self.output.splitlines() if line.startswith("step ")]
+
+    def fault(self):
+        lines = self.errors.strip().splitlines() or self.output.strip().splitlines()
+        return f"exit {self.status}: {lines[-1] if lines else 'no message'}"
+
+
+def judge_same(run, bare):
+    if run.status != 0:
+        return run.fault()
+    return None if run.output == bare.output else "the output differs from the bare run's"
+
+
+def check_capped(name, arguments, settings, bare, uncounted=0, outcomes=("recompute",)):
+    """The bare output at each share of the bare peak; the cap is kept but for what is not counted."""
+    for share in SHARES:
+        cap = int(bare.peak * share) // FRAME * FRAME
+        run = Run(arguments, settings, cap)
+        problem = judge_same(run, bare)
+        if problem is None and not 0 < run.peak <= cap + uncounted:
+            problem = f"the device's high-water mark is {run.peak}, the cap {cap}"
+        if problem is None and run.outcome not in outcomes:
+            problem = f"outcome {run.outcome}"
+        say(f"{name} under Reprise at {share:g} of {bare.peak} bytes: output equal, cap kept, outcome {run.outcome}",
+            problem)
+
+
+def compare_losses(run, reference):
     if run.status != 0:
         return run.fault()
     if reference.status != 0:
@@ -86,43 +115,100 @@ def compare_backends(run, reference):
     return None if len(run.losses()) == STEPS and worst < 1e-3 else f"losses differ from the CPU backend's by {worst:.1e}"
 
 
-def judge_capped(run, bare, cap):
-    if run.status != 0:
-        return run.fault()
-    if run.output != bare.output:
-        return "the output differs from the bare run's"
-    return None if 0 < run.peak <= cap else f"the device's high-water mark is {run.peak}, the cap {cap}"
+def check_graphs(name, arguments, settings, bare):
+    """Graphs hold addresses: what they touch stays. Half the peak is then either enough or refused, in one line."""
+    cap = bare.peak // 2 // FRAME * FRAME
+    run = Run(arguments, dict(settings, JIT="1"), cap)
+    is_refused = run.status != 0 and run.outcome == "oom" and "reprise: out of memory: memory that must stay" in run.errors
+    problem = None if is_refused else judge_same(run, bare)
+    if problem is None and run.peak > cap:
+        problem = f"the device's high-water mark is {run.peak}, the cap {cap}"
+    say(f"{name} under Reprise, its graphs kept: {'refused in one line' if is_refused else 'output equal'}", problem)
+    run = Run(arguments, dict(settings, JIT="1"), 2 * bare.peak)
+    say(f"{name} under Reprise, its graphs kept, cap not binding: output equal", judge_same(run, bare))
 
 
-def check_model(kind, backend):
-    name = f"tinygrad {kind} on {backend}"
-    reference = Run([kind, str(STEPS)], "CPU")
-    bare = Run([kind, str(STEPS)], backend)
-    problem = compare_backends(bare, reference)
-    say(f"{name}: losses agree with tinygrad's own CPU backend", problem)
-    if problem:
-        return
-    again = Run([kind, str(STEPS)], backend)
-    say(f"{name}: the same bits run to run", None if again.output == bare.output else "they differ")
-    for share in (0.5, 0.33):
-        cap = int(bare.peak * share) // FRAME * FRAME
-        run = Run([kind, str(STEPS)], backend, cap)
-        outcome = run.stats.get("outcome", "no statistics")
-        say(f"{name} under Reprise at {share:g} of {bare.peak} bytes: output equal, outcome {outcome}",
-            judge_capped(run, bare, cap))
-    jit = Run([kind, str(STEPS), "jit"], backend)
-    say(f"{name} with its JIT (graphs): losses agree", compare_backends(jit, reference))
+def check_tinygrad():
+    for kind in ("conv", "transformer"):
+        program = ["tinygrad_train.py", kind, str(STEPS)]
+        reference = Run(program, {"DEV": "CPU"})
+        for backend in ("CUDA", "CUDA:PTX"):
+            for jit in ([], ["jit"]):
+                name = f"tinygrad {kind} on {backend}{' with its JIT (graphs)' if jit else ''}"
+                settings = {"DEV": backend, "LRU": "0", "NO_MEMORY_PLANNER": "1"}
+                bare = Run(program + jit, settings)
+                problem = compare_losses(bare, reference)
+                say(f"{name}: losses agree with tinygrad's own CPU backend", problem)
+                if problem is None:
+                    say(f"{name}: the same bits run to run", judge_same(Run(program + jit, settings), bare))
+                    if jit:
+                        check_graphs(name, program + jit, settings, bare)
+                    # Its JIT writes into the same buffers in every step: nothing to recompute, and the launcher leaves
+                    # the graphs out.
+                    check_capped(name, program + jit, settings, bare,
+                                 outcomes=("recompute", "reactive", "swap") if jit else ("recompute",))
+
+
+def check_numba():
+    settings = {"NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0", "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT": "0",
+                "PYTHONWARNINGS": "ignore", "LD_PRELOAD": os.path.join(DEVICE, "libnvJitLink.so.13")}
+    kernels = Run(["numba_programs.py", "kernels"], settings)
+    for line in kernels.output.splitlines():
+        name, _, verdict = line.rpartition(" ")[0].rpartition(" ") if " wrong by " not in line else (line, "", line)
+        say(f"numba: {name} as NumPy has it", None if verdict == "right" else line)
+    say("numba: all kernels ran", None if kernels.status == 0 else kernels.fault())
+    say("numba: kernels under Reprise: output equal", judge_same(Run(["numba_programs.py", "kernels"], settings,
+                                                                    cap=5 << 20), kernels))
+    program = ["numba_programs.py", "train"]
+    bare = Run(program, settings)
+    say("numba: a perceptron's losses as NumPy has them", None if bare.status == 0 else bare.fault())
+    say("numba: the same bits run to run", judge_same(Run(program, settings), bare))
+    check_capped("numba", program, settings, bare, uncounted=FRAME,  # globals of Numba's modules
+                 outcomes=("recompute", "swap"))  # a third is close to what one layer needs
+
+
+def check_nvml():
+    for name, cap in (("", None), (" under Reprise", 1 << 30)):
+        run = Run(["nvml_query.py"] + (["pooled"] if cap else []), None, cap)
+        lines = [line for line in run.output.splitlines() if line.startswith(("ok ", "not ok "))]
+        for line in lines:
+            word, _, rest = line.partition("ok ")
+            question, _, problem = rest.partition(": ")
+            say(f"nvidia-ml-py{name}: {question}", (problem or "wrong") if word else None)
+        say(f"nvidia-ml-py{name}: all questions asked", None if lines and run.status == 0 else run.fault())
+
+
+def check_nvjitlink():
+    run = Run(["nvjitlink_load.py"])
+    for line in run.output.splitlines():
+        word, _, rest = line.partition("ok ")
+        say(f"nvJitLink: {rest}", "see the line" if word else None)
+    say("nvJitLink: all loaded or refused", None if run.status == 0 and run.output else run.fault())
+
+
+def check_others():
+    """What does not run here, and where it stops: told, not judged."""
+    run = Run(["others.py"])
+    for line in run.output.splitlines():
+        print(line, flush=True)
+    say("others: told", None if run.status == 0 else run.fault())
 
 
 def main():
+    checks = {"tinygrad": check_tinygrad, "numba": check_numba, "nvml": check_nvml, "nvjitlink": check_nvjitlink,
+              "others": check_others}
+    wanted = sys.argv[1:] or list(checks)
+    unknown = [name for name in wanted if name not in checks]
+    if unknown:
+        print(f"run.py: no such framework: {unknown[0]} (there are {', '.join(checks)})", file=sys.stderr)
+        return 2
     try:
         prepare()
     except (OSError, subprocess.CalledProcessError) as fault:
         say("frameworks", f"no virtual environment: {fault}", is_skip=True)
     else:
-        for backend in ("CUDA", "CUDA:PTX"):
-            for kind in ("conv", "transformer"):
-                check_model(kind, backend)
+        for name in wanted:
+            checks[name]()
     print(f"{counts['ok']} passed, {counts['not ok']} failed, {counts['skip']} skipped")
     return 1 if counts["not ok"] else 0
 
