@@ -1,5 +1,5 @@
-/* What stands in a trace, for the tests: show_trace FILE [stacks]. One `key value` per line; with `stacks`, one line per
- * stack in use: its uses by allocations and by operations, then its places, innermost first, the origin marked. */
+/* What stands in a trace, for the tests: show_trace FILE [stacks]. One `key value` per line; with `stacks`, one line
+ * per stack in use: its uses by allocations and by operations, then its places, innermost first, the origin marked. */
 #include "trace/symbols.h"
 #include <stdio.h>
 #include <stdlib.h>
