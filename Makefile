@@ -168,7 +168,7 @@ format: ## clang-format all C files
 
 $(BUILD)/bench/bench_policy: $(call object,tests/bench/bench_policy.c $(POLICY_SOURCES) $(TRACE_SOURCES))
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -lunwind -lm -l:libzstd.a -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -ldw -lelf -lstdc++ -lm -l:libzstd.a -o $@
 $(BUILD)/bench/exhaustive: tests/bench/exhaustive.c
 	@mkdir -p $(@D)
 	$(COMPILE) $< -o $@

@@ -96,18 +96,25 @@ static bool read_version(struct reader *r, bool is_input)
     return read_version_attributes(r, index, !is_input);
 }
 
+/* Room for `count` names, the new ones NULL. */
+static bool grow_names(struct reader *r, uint32_t count)
+{
+    struct text_problem *out = r->out;
+    char **names = realloc(out->names, sizeof *names * count);
+    if (!names)
+        return complain(r, "out of memory", NULL);
+    out->names = names;
+    while (out->name_count < count)
+        names[out->name_count++] = NULL;
+    return true;
+}
+
 static bool set_name(struct reader *r, const char *name)
 {
     struct text_problem *out = r->out;
     uint32_t count = out->builder.problem.operation_count;
-    if (out->name_count < count) {
-        char **names = realloc(out->names, sizeof *names * count * 2);
-        if (!names)
-            return complain(r, "out of memory", NULL);
-        out->names = names;
-        while (out->name_count < count * 2)
-            names[out->name_count++] = NULL;
-    }
+    if (out->name_count < count && !grow_names(r, count * 2))
+        return false;
     free(out->names[count - 1]);
     out->names[count - 1] = strdup(name);
     return out->names[count - 1] || complain(r, "out of memory", NULL);
@@ -225,6 +232,8 @@ bool text_read(FILE *input, struct text_problem *out, char *why, size_t why_byte
     *out = (struct text_problem){0};
     char reason[200] = "";
     bool is_right = read_all(&r, input);
+    if (is_right && out->names && out->name_count < out->builder.problem.operation_count)
+        is_right = grow_names(&r, out->builder.problem.operation_count);
     if (is_right && !policy_problem_is_valid(&out->builder.problem, reason, sizeof reason))
         is_right = complain(&r, reason, NULL);
     if (!is_right)

@@ -19,7 +19,7 @@
 
 struct text_problem {
     struct problem_builder builder;
-    char **names; /* per operation, or NULL where it has none */
+    char **names; /* NULL, or one per operation at least, NULL where it has none */
     uint32_t name_count;
 };
 

@@ -1,11 +1,12 @@
 #include "trace/verb_input.h"
 #include "trace/report.h"
+#include "trace/symbols.h"
 #include "trace/verb.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 64 };
+enum { NAME_BYTES = 64, SITE_BYTES = 160, SITE_PLACES = 2 };
 
 /* An operation with what it is grouped by. */
 struct labelled {
@@ -56,6 +57,44 @@ static const char *name_of_kind(uint32_t kind)
     }
 }
 
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* "dropout_forward (dropout.cu:40) < attend (block.cu:116) < forward (block.cu:130)": from the origin outwards, as many
+ * as tell apart what one function does for several callers. */
+static void describe_site(struct symbols *symbols, uint32_t number, char *out)
+{
+    const struct symbols_stack *stack = symbols_stack(symbols, number);
+    size_t used = 0;
+    for (uint32_t k = stack->origin; k < stack->count && k - stack->origin < SITE_PLACES && used < SITE_BYTES; k++) {
+        const struct symbols_place *place = stack->places[k];
+        used +=
+            (size_t)snprintf(out + used, SITE_BYTES - used, "%s%s", k > stack->origin ? " < " : "", place->function);
+        if (place->file && place->line && used < SITE_BYTES)
+            used += (size_t)snprintf(out + used, SITE_BYTES - used, " (%s:%u)", last_part(place->file), place->line);
+    }
+}
+
+/* Per stack of the trace where its operations were submitted; "" where that is not known. */
+static bool describe_sites(struct verb_input *input, const struct trace_recorded *recorded)
+{
+    struct symbols *symbols = symbols_open(&input->trace);
+    input->sites = calloc((size_t)input->trace.stack_count + 1, SITE_BYTES);
+    if (symbols && input->sites)
+        for (uint32_t o = 0; o < recorded->head.operation_count; o++) {
+            uint32_t number = recorded->operations[o].stack;
+            char *site = input->sites + (size_t)number * SITE_BYTES;
+            if (number && !*site)
+                describe_site(symbols, number, site);
+        }
+    bool has_memory = symbols && input->sites;
+    symbols_close(symbols);
+    return has_memory;
+}
+
 static void label_recorded(struct verb_input *input, const struct trace_recorded *recorded, struct labelled *labels)
 {
     for (uint32_t o = 0; o < recorded->head.operation_count; o++) {
@@ -65,7 +104,8 @@ static void label_recorded(struct verb_input *input, const struct trace_recorded
             report_plain_name(input->trace.names[operation->name], name, NAME_BYTES);
         else
             snprintf(name, NAME_BYTES, "%s", name_of_kind(operation->kind));
-        labels[o] = (struct labelled){name, NULL, o};
+        const char *site = input->sites + (size_t)operation->stack * SITE_BYTES;
+        labels[o] = (struct labelled){name, *site ? site : NULL, o};
     }
 }
 
@@ -89,7 +129,7 @@ static bool open_trace(const char *path, struct verb_input *input)
     uint32_t count = recorded->head.operation_count;
     struct labelled *labels = calloc((size_t)count + 1, sizeof *labels);
     input->names = calloc((size_t)count + 1, NAME_BYTES);
-    bool is_labelled = labels && input->names;
+    bool is_labelled = labels && input->names && describe_sites(input, recorded);
     if (is_labelled) {
         label_recorded(input, recorded, labels);
         is_labelled = make_groups(input, labels);
@@ -142,5 +182,6 @@ void verb_input_close(struct verb_input *input)
     free(input->groups);
     free(input->group_of);
     free(input->names);
+    free(input->sites);
     *input = (struct verb_input){0};
 }

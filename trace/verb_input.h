@@ -7,7 +7,7 @@
 /* Operations with one name that were submitted from one place. */
 struct verb_group {
     const char *name; /* as a reader knows it */
-    const char *site; /* call site; NULL = not known */
+    const char *site; /* the calls that led to it, innermost first; NULL = not known */
 };
 
 struct verb_input {
@@ -22,7 +22,7 @@ struct verb_input {
     struct trace trace;
     struct policy_problem recorded;
     struct text_problem text;
-    char *names;
+    char *names, *sites;
 };
 
 /* False after one line on stderr that names the file (and the line of a text); nothing is left open then. */

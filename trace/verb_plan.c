@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 51, COARSE_POINTS = 12 };
+enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 13, COARSE_POINTS = 12 };
 
 static const uint64_t COARSE_NS = 500000000; /* planning time for the question whether it is worth it */
 static const double WORTH_RATIO = 2;         /* from here on half of the time goes into rebuilding */
