@@ -290,7 +290,7 @@ static void write_curve(FILE *out, const struct html_curve *curve)
     fprintf(out, "\"curve\":{\"floor\":%llu,\"peak\":%llu,\"hasSwaps\":%s,\"points\":[",
             (unsigned long long)curve->floor_bytes, (unsigned long long)curve->peak_bytes,
             curve->has_swaps ? "true" : "false");
-    for (uint32_t i = 0; i < curve->count; i++) {
+    for (uint32_t i = 0; i < curve->point_count; i++) {
         const struct html_point *point = &curve->points[i];
         fprintf(out, "%s[%llu,", i ? "," : "", (unsigned long long)point->cap_bytes);
         html_number(out, point->alone);
@@ -300,6 +300,14 @@ static void write_curve(FILE *out, const struct html_curve *curve)
         html_number(out, point->bound);
         fputc(',', out);
         html_string(out, point->strategy ? point->strategy : "");
+        fputc(']', out);
+    }
+    fputs("],\"marks\":[", out);
+    for (uint32_t i = 0; i < curve->mark_count; i++) {
+        fputs(i ? ",[" : "[", out);
+        html_string(out, curve->marks[i].name);
+        fprintf(out, ",%llu,", (unsigned long long)curve->marks[i].peak_bytes);
+        html_number(out, curve->marks[i].ratio);
         fputc(']', out);
     }
     fputs("]},\n", out);

@@ -10,9 +10,17 @@ struct html_point {
     const char *strategy; /* NULL: none */
 };
 
+/* A plan of the literature. */
+struct html_mark {
+    const char *name;
+    uint64_t peak_bytes;
+    double ratio;
+};
+
 struct html_curve {
     const struct html_point *points; /* by rising cap */
-    uint32_t count;
+    const struct html_mark *marks;
+    uint32_t point_count, mark_count;
     uint64_t floor_bytes, peak_bytes;
     bool has_swaps;
 };

@@ -79,8 +79,10 @@ static void add_rows(struct model *model, const struct begin *begins, uint32_t c
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct trace_boundary *boundary = &model->trace->boundaries[begins[i].boundary];
+        uint32_t end = trace_find_submitted(model->trace, boundary->end);
         uint32_t after = i + 1 < count ? begins[i + 1].first : model->run.operation_count;
-        if (after == begins[i].first)
+        after = end != TRACE_NONE && end < after ? end : after;
+        if (after <= begins[i].first)
             continue;
         struct model_iteration *row = &model->iterations[model->iteration_count++];
         *row =

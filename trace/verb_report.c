@@ -1,3 +1,4 @@
+#include "policy/curve.h"
 #include "trace/html.h"
 #include "trace/output.h"
 #include "trace/perfetto.h"
@@ -5,8 +6,12 @@
 #include "trace/sqlite.h"
 #include "trace/verb.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define CURVE_POINTS      32
+#define CURVE_NANOSECONDS 3000000000ull
 
 /* One file that is asked for beside the page of text. `write` fills the file of this name. */
 struct form {
@@ -31,9 +36,46 @@ static bool write_stream(const char *part, const struct model *model, bool (*wri
     return is_written;
 }
 
+/* The page's form of a curve. */
+static bool put_with_curve(FILE *out, const struct model *model, const struct curve *curve)
+{
+    struct html_point points[CURVE_MOST_POINTS];
+    struct html_mark marks[CURVE_MOST_MARKS];
+    for (uint32_t i = 0; i < curve->point_count; i++) {
+        const struct curve_point *from = &curve->points[i];
+        points[i] = (struct html_point){from->cap_bytes, from->alone, from->swapping, from->bound, from->strategy};
+    }
+    for (uint32_t i = 0; i < curve->mark_count; i++)
+        marks[i] = (struct html_mark){curve->marks[i].name, curve->marks[i].peak_bytes, curve->marks[i].ratio};
+    return html_write(out, model,
+                      &(struct html_curve){.points = points,
+                                           .marks = marks,
+                                           .point_count = curve->point_count,
+                                           .mark_count = curve->mark_count,
+                                           .floor_bytes = curve->floor_bytes,
+                                           .peak_bytes = curve->bare_peak_bytes,
+                                           .has_swaps = curve->has_swapping});
+}
+
+/* Without an analysed iteration, or with one that is no problem to the planner, the page has no curve. */
 static bool put_html(FILE *out, const struct model *model)
 {
-    return html_write(out, model, NULL);
+    struct policy_problem problem;
+    struct curve *curve = calloc(1, sizeof *curve);
+    char why[256];
+    bool has_curve = false;
+    if (!curve)
+        return false;
+    if (model->recorded && verb_problem(model->trace, model->recorded, &problem)) {
+        const struct curve_request request = {
+            .points = CURVE_POINTS, .nanoseconds = CURVE_NANOSECONDS, .may_swap = true, .has_marks = true};
+        progress_show("planning for", "the memory/time curve");
+        has_curve = curve_make(&problem, &request, curve, why, sizeof why) == CURVE_DONE;
+        verb_problem_release(&problem);
+    }
+    bool is_written = has_curve ? put_with_curve(out, model, curve) : html_write(out, model, NULL);
+    free(curve);
+    return is_written;
 }
 
 static bool write_html(const char *part, const struct model *model, char *why, size_t why_bytes)

@@ -24,6 +24,7 @@ function drawCurve() {
   curveLine(context, points, 3, curveColours.bound, [4, 4], toX, toY);
   if (data.curve.hasSwaps) curveLine(context, points, 2, curveColours.swapping, [], toX, toY);
   curveLine(context, points, 1, curveColours.alone, [], toX, toY);
+  drawMarks(context, width, right, top, toX, toY);
   if (state.cap) {
     const x = toX(state.cap), point = pointAt(state.cap);
     context.strokeStyle = colours.cap;
@@ -61,6 +62,27 @@ function curveAxes(context, width, height, right, top, toX, toY) {
   context.textAlign = "center";
   for (let cap = 0; cap <= right; cap += across)
     context.fillText(cap ? size(cap) : "0", Math.max(LEFT, Math.min(toX(cap), width - 28)), height - BOTTOM + 13);
+}
+
+/* Plans of the literature, for comparison: small crosses with their names where there is room. */
+function drawMarks(context, width, right, top, toX, toY) {
+  const taken = [];
+  for (const [name, bytes, ratio] of data.curve.marks) {
+    if (bytes > right || ratio > top) continue;
+    const x = toX(bytes), y = toY(ratio);
+    context.strokeStyle = colours.soft;
+    context.beginPath();
+    context.moveTo(x - 3, y - 3);
+    context.lineTo(x + 3, y + 3);
+    context.moveTo(x - 3, y + 3);
+    context.lineTo(x + 3, y - 3);
+    context.stroke();
+    const wide = context.measureText(name).width, isLate = x + wide + 10 > width;
+    const box = [isLate ? x - wide - 8 : x + 7, y - 8, wide, 16];
+    if (taken.some((other) => box[0] < other[0] + other[2] && other[0] < box[0] + box[2] && Math.abs(box[1] - other[1]) < 15)) continue;
+    taken.push(box);
+    drawLabel(context, name, box[0], y, colours.soft, "left");
+  }
 }
 
 /* Steps, as a plan for less memory is all that is known between two points. */
@@ -129,6 +151,7 @@ function startCurve() {
   element("curve").addEventListener("pointermove", (event) => { if (event.buttons & 1) point(event); });
   const entries = [["recomputing alone", curveColours.alone, ""], ["no plan is below", curveColours.bound, "dashed"]];
   if (data.curve.hasSwaps) entries.splice(1, 0, ["with swapping", curveColours.swapping, ""]);
+  if (data.curve.marks.length) element("curve").title = "\u00d7 marks: plans of the literature for this iteration";
   element("curvelegend").replaceChildren(...entries.map(([name, colour, dashed]) => {
     const chip = make("span", { class: "chip line " + dashed });
     chip.style.borderColor = colour;
