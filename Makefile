@@ -161,7 +161,8 @@ test_links = $(filter-out %/main.c,$(foreach link,$(call links_line,$(1)),$(if $
 define UNIT_RULE
 $(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call object,$(call test_links,$(1))) tests/unit/$(1).c
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -l:libzstd.a -ldl -o $$@
+	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -l:libzstd.a -ldl \
+	    -Wl,--as-needed -ldw -lelf -lstdc++ -o $$@
 endef
 $(foreach test,$(UNIT_TESTS),$(eval $(call UNIT_RULE,$(test))))
 unit: $(UNIT_TESTS:%=$(BUILD)/unit/%) ## build the unit tests

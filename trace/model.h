@@ -91,8 +91,9 @@ struct model_frame {
 
 struct model_stack { /* innermost first */
     uint32_t first, count;
-    uint32_t origin; /* index among its frames: the one to tell (symbols_origin) */
-    uint32_t place;  /* string: "attention.cu:61" of that frame, its function if the file is not known */
+    uint32_t
+        origin;     /* index among its frames: the one to tell (trace/symbols.h), or its caller where several call it */
+    uint32_t place; /* string: "attention.cu:61" of that frame, its function if the file is not known */
 };
 
 /* What happened in one iteration of the run. */

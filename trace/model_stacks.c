@@ -13,15 +13,13 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static uint32_t place_of(struct builder *builder, const struct symbols_place *place)
+static uint32_t place_at(struct builder *builder, const struct model_frame *frame)
 {
     char text[PLACE_MOST];
-    if (!place->file)
-        return builder_string(builder, place->function);
-    if (place->line)
-        snprintf(text, sizeof text, "%s:%u", last_part(place->file), place->line);
-    else
-        snprintf(text, sizeof text, "%s", last_part(place->file));
+    const char *file = builder->model->strings[frame->file];
+    if (!frame->file)
+        return frame->function;
+    snprintf(text, sizeof text, frame->line ? "%s:%u" : "%s", last_part(file), frame->line);
     return builder_string(builder, text);
 }
 
@@ -56,8 +54,39 @@ static bool add_stack(struct builder *builder, struct symbols *symbols, uint32_t
                                  .line = place->line};
     }
     if (from->origin < from->count)
-        model->stacks[number].place = place_of(builder, from->places[from->origin]);
+        model->stacks[number].place = place_at(builder, &model->frames[model->stacks[number].first + from->origin]);
     return true;
+}
+
+/* A place that several places call is a wrapper (a function that only launches, an allocator): the caller is told, if
+ * its file is known. One step only. */
+static bool climb_wrappers(struct builder *builder)
+{
+    struct model *model = builder->model;
+    uint32_t *caller = calloc(model->string_count + (size_t)1, sizeof *caller); /* per place: + 1; NONE: several */
+    uint32_t *above = calloc(model->stack_count + (size_t)1, sizeof *above);    /* per stack: its caller's place */
+    bool has_memory = caller && above;
+    for (uint32_t i = 0; has_memory && i < model->stack_count; i++) {
+        const struct model_stack *stack = &model->stacks[i];
+        if (stack->count < 2 || stack->origin >= stack->count - 1)
+            continue;
+        const struct model_frame *frame = &model->frames[stack->first + stack->origin + 1];
+        if (!frame->file)
+            continue;
+        above[i] = place_at(builder, frame);
+        uint32_t *known = &caller[stack->place];
+        *known = *known == 0 || *known == above[i] + 1 ? above[i] + 1 : TRACE_NONE;
+    }
+    for (uint32_t i = 0; has_memory && i < model->stack_count; i++) {
+        struct model_stack *stack = &model->stacks[i];
+        if (above[i] && caller[stack->place] == TRACE_NONE) {
+            stack->place = above[i];
+            stack->origin++;
+        }
+    }
+    free(caller);
+    free(above);
+    return has_memory;
 }
 
 bool model_add_stacks(struct builder *builder)
@@ -73,5 +102,5 @@ bool model_add_stacks(struct builder *builder)
         has_memory = add_stack(builder, symbols, i, &capacity);
     if (symbols)
         symbols_close(symbols);
-    return has_memory;
+    return has_memory && !builder->is_out_of_memory && climb_wrappers(builder);
 }

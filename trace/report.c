@@ -58,13 +58,16 @@ static const struct model_operation *operation_at(const struct model_view *view,
     return low ? &view->operations[low - 1] : NULL;
 }
 
-/* The last one told at this time or before; NULL: none. */
-static const struct trace_resident *resident_at(const struct trace *trace, uint64_t ns)
+/* When the job took most of the device; NULL: not recorded. */
+static const struct trace_resident *most_resident(const struct trace *trace)
 {
-    const struct trace_resident *found = NULL;
-    for (uint32_t i = 0; i < trace->resident_count && trace->residents[i].event.nanoseconds <= ns; i++)
-        found = &trace->residents[i];
-    return found;
+    const struct trace_resident *most = NULL;
+    for (uint32_t i = 0; i < trace->resident_count; i++) {
+        const struct trace_resident *one = &trace->residents[i];
+        if (!most || one->frames_bytes + one->outside_bytes > most->frames_bytes + most->outside_bytes)
+            most = one;
+    }
+    return most;
 }
 
 static void write_peak(struct sheet *sheet)
@@ -105,19 +108,19 @@ static void write_device(struct sheet *sheet)
     page_end_line(&sheet->page);
 }
 
-/* What the device had given out when the program held most. */
-static void write_physical(struct sheet *sheet)
+/* What the job took of the device at most, by the device's own count, and how that fits what was held. */
+static void write_physical(struct sheet *sheet, const struct trace_resident *resident)
 {
     const struct model_view *view = sheet->view;
-    const struct trace_resident *resident = NULL;
-    char all[16], held[16], outside[16];
-    if (view == &sheet->model->run)
-        resident = resident_at(sheet->model->trace, view->clock_ns[view->peak_position]);
-    if (!resident)
-        return;
-    page_put(&sheet->page, "Of the device then: %s in frames (%s held by the program), %s past them",
-             report_size(resident->frames_bytes, all), report_size(resident->demand_bytes, held),
-             report_size(resident->outside_bytes, outside));
+    uint64_t taken = resident->frames_bytes + resident->outside_bytes;
+    char all[16], held[16], rest[16];
+    page_put(&sheet->page, "On the device at most %s", report_size(taken, all));
+    if (taken >= view->peak_bytes)
+        page_put(&sheet->page, ": %s held at the peak + %s in frames partly used or free",
+                 report_size(view->peak_bytes, held), report_size(taken - view->peak_bytes, rest));
+    else
+        page_put(&sheet->page, "; of the %s held at the peak %s were dropped or on the host",
+                 report_size(view->peak_bytes, held), report_size(view->peak_bytes - taken, rest));
     page_end_line(&sheet->page);
 }
 
@@ -345,7 +348,7 @@ static void write_reasons(struct sheet *sheet, unsigned rows)
 {
     const struct model_view *view = &sheet->model->iteration;
     char recompute[16], swap[16], hold[16], size[16];
-    page_title(&sheet->page, "At the iteration's peak: can be recomputed %s, swapped only %s, must be held %s",
+    page_title(&sheet->page, "At the iteration's peak %s can be recomputed, %s only swapped, %s must stay",
                report_size(view->verdict_bytes[MODEL_RECOMPUTE], recompute),
                report_size(view->verdict_bytes[MODEL_SWAP], swap), report_size(view->verdict_bytes[MODEL_HOLD], hold));
     for (uint32_t i = 0; i < rows && i < sheet->reason_count; i++) {
@@ -429,8 +432,9 @@ static unsigned write_head(struct sheet *sheet)
     write_device(sheet);
     write_warnings(sheet);
     write_peak(sheet);
-    if (sheet->view == &sheet->model->run && trace->resident_count) {
-        write_physical(sheet);
+    const struct trace_resident *resident = most_resident(trace);
+    if (sheet->view == &sheet->model->run && resident) {
+        write_physical(sheet, resident);
         rows++;
     }
     return rows;

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Completion of reprise for bash. Needs no other package.
 
 _reprise_words() {

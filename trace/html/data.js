@@ -71,11 +71,16 @@ function framesOf(stack, most = 64) {
   if (!stack || stack >= stacks.count.length) return frames;
   const origin = stacks.origin[stack] === NONE ? 0 : stacks.origin[stack];
   for (let i = origin; i < stacks.count[stack] && frames.length < most; i++) {
-    const at = stacks.first[stack] + i, file = text(stacks.file[at]), line = stacks.line[at];
+    const at = stacks.first[stack] + i;
+    if (isStart(text(stacks.function[at]))) break;
+    const file = text(stacks.file[at]), line = stacks.line[at];
     frames.push([text(stacks.function[at]), file ? file.replace(/^.*\//, "") + (line ? ":" + line : "") : ""]);
   }
   return frames;
 }
+
+/* What comes before a program's own main is the same for all. */
+const isStart = (name) => /^(_start|__libc_start_.*|start_thread|clone3?|__clone3?)$/.test(name);
 
 /* Colours that people with any colour vision can tell apart (after Okabe and Ito). */
 const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b5a900", "#7f4f24"];

@@ -111,7 +111,9 @@ function rowsOf(view) {
     view.bytes[i] * (view.clock[view.ends[i]] - view.clock[born])));
   let rows = [];
   for (let i = 0; i < view.born.length; i++) if (!words.length || fits(i)) rows.push(i);
-  if (state.order === "weight") rows.sort((a, b) => weight[b] - weight[a] || a - b);
+  const isWhole = (i) => view.born[i] === 0 && view.ends[i] === view.positions ? 1 : 0;
+  if (state.order === "born") rows.sort((a, b) => isWhole(a) - isWhole(b) || a - b);
+  else rows.sort((a, b) => weight[b] - weight[a] || a - b);
   const levels = [Uint32Array.from(rows)];
   while (levels.at(-1).length > 1) {
     const below = levels.at(-1), level = new Uint32Array((below.length + 1) >> 1);
