@@ -28,14 +28,20 @@ COMPILE = $(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(DEPENDENCIES)
 
 SHIM_SOURCES := $(wildcard shim/*.c)
 TRACE_SOURCES := $(filter-out trace/main.c,$(wildcard trace/*.c))
+# What only the command line needs: it reads with libraries that have no place in somebody else's process.
+READER_SOURCES := $(filter trace/html%.c trace/kinds.c trace/model%.c trace/output.c trace/page.c trace/perfetto%.c \
+                    trace/report%.c trace/sqlite.c trace/symbols%.c trace/terminal.c trace/verb%.c trace/words.c, \
+                    $(TRACE_SOURCES))
+RECORDER_SOURCES := $(filter-out $(READER_SOURCES),$(TRACE_SOURCES))
 POLICY_SOURCES := $(filter-out policy/main.c,$(wildcard policy/*.c))
 UNIT_TESTS := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-LIBRARY_OBJECTS = $(call object,$(SHIM_SOURCES) $(TRACE_SOURCES) $(POLICY_SOURCES)) \
+LIBRARY_OBJECTS = $(call object,$(SHIM_SOURCES) $(RECORDER_SOURCES) $(POLICY_SOURCES)) \
                   $(if $(wildcard shim/kernels.cu),$(BUILD)/obj/gen/kernels_ptx.o)
 
-.PHONY: check-frameworks bench-plan help all library trace demo check check-gpu lint format bench install clean unit doors setup print-cuda-home
+.PHONY: check-frameworks check-browser check-perfetto bench-plan help all library trace demo check check-gpu lint format \
+        bench install uninstall clean unit doors setup print-cuda-home
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -100,12 +106,41 @@ $(BUILD)/libreprise.so: $(LIBRARY_OBJECTS) shim/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LIBRARY_LINK) $(LIBRARY_OBJECTS) $(LIBRARY_LIBS) -o $@
 
+# What the report's other forms hold, as text in C: the page of HTML and the tables of SQLite.
+HTML_SOURCES = trace/html/page.html trace/html/style.css \
+               $(addprefix trace/html/,data.js series.js charts.js interact.js curve.js flame.js table.js main.js)
+$(BUILD)/gen/html_page.txt: $(HTML_SOURCES)
+	@mkdir -p $(@D)
+	@cat $(filter %.js,$(HTML_SOURCES)) > $@.js
+	@sed -e '/^@STYLE@$$/{r trace/html/style.css' -e 'd}' -e '/^@SCRIPT@$$/{r $@.js' -e 'd}' trace/html/page.html > $@
+$(BUILD)/gen/sqlite_tables.txt: trace/sqlite_tables.sql
+	@mkdir -p $(@D)
+	@cp $< $@
+$(BUILD)/gen/%.c: $(BUILD)/gen/%.txt
+	@{ echo 'extern const char $*[];'; echo 'const char $*[] = {'; \
+	   od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'; echo '0};'; } > $@
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(COMPILE) -c $< -o $@
+# Perfetto's messages: made by protobuf-c, which does not know our warnings.
+$(BUILD)/gen/trace/perfetto.pb-c.c: trace/perfetto.proto
+	@mkdir -p $(@D)
+	$(Q)protoc-c --c_out=$(BUILD)/gen $<
+$(BUILD)/gen/trace/perfetto.pb-c.h: $(BUILD)/gen/trace/perfetto.pb-c.c
+$(BUILD)/obj/gen/trace/perfetto.pb-c.o: $(BUILD)/gen/trace/perfetto.pb-c.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD)/gen -std=gnu17 $(OPT) -g -c $< -o $@
+$(BUILD)/obj/trace/perfetto.o: $(BUILD)/gen/trace/perfetto.pb-c.h
+$(BUILD)/obj/trace/perfetto.o: CPPFLAGS += -I$(BUILD)/gen
+GENERATED_OBJECTS = $(addprefix $(BUILD)/obj/gen/,html_page.o sqlite_tables.o trace/perfetto.pb-c.o)
+
 # --- command line ----------------------------------------------------------------------------------
 ifneq ($(wildcard trace/main.c),)
 trace: $(BUILD)/reprise-trace
-$(BUILD)/reprise-trace: $(call object,trace/main.c $(TRACE_SOURCES) $(POLICY_SOURCES))
+$(BUILD)/reprise-trace: $(call object,trace/main.c $(TRACE_SOURCES) $(POLICY_SOURCES)) $(GENERATED_OBJECTS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -ldw -lelf -lstdc++ -lm -l:libzstd.a -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -ldw -lelf -lstdc++ -lm -l:libzstd.a -lsqlite3 \
+	    -l:libprotobuf-c.a -o $@
 endif
 ifneq ($(wildcard policy/main.c),)
 trace: $(BUILD)/reprise-policy
@@ -126,7 +161,8 @@ test_links = $(filter-out %/main.c,$(foreach link,$(call links_line,$(1)),$(if $
 define UNIT_RULE
 $(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call object,$(call test_links,$(1))) tests/unit/$(1).c
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -l:libzstd.a -ldl -o $$@
+	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -l:libzstd.a -ldl \
+	    -Wl,--as-needed -ldw -lelf -lstdc++ -o $$@
 endef
 $(foreach test,$(UNIT_TESTS),$(eval $(call UNIT_RULE,$(test))))
 unit: $(UNIT_TESTS:%=$(BUILD)/unit/%) ## build the unit tests
@@ -155,6 +191,15 @@ check-gpu: ## the end-to-end programs on a real driver
 	@$(MAKE) --no-print-directory -s all
 	@BUILD=$(BUILD) scripts/check --gpu
 
+check-browser: ## clicks through the report's page in Chromium (installs it where apt can)
+	@scripts/setup --browser
+	@$(MAKE) --no-print-directory -s all $(BUILD)/bench/make_trace
+	@BUILD=$(BUILD) tests/e2e/browser.py --must
+
+check-perfetto: ## the report's trace against Perfetto's published format (from PyPI, into build/)
+	@$(MAKE) --no-print-directory -s all $(BUILD)/bench/make_trace
+	@BUILD=$(BUILD) tests/e2e/perfetto.py --must
+
 check-frameworks: ## frameworks from PyPI on the CPU device, bare and under a cap (minutes)
 	@$(MAKE) --no-print-directory -s all
 	@BUILD=$(BUILD) tests/frameworks/run.py
@@ -181,13 +226,28 @@ bench: ## overheads against the do-nothing twin, plan quality
 	@$(MAKE) --no-print-directory -s all doors
 	@BUILD=$(BUILD) scripts/bench
 
-install: library trace ## install to $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/reprise
-	install -m 755 $(BUILD)/libreprise.so $(DESTDIR)$(PREFIX)/lib/reprise/
-	$(if $(wildcard trace/main.c),install -m 755 $(BUILD)/reprise-trace $(DESTDIR)$(PREFIX)/lib/reprise/)
-	if [ -d $(BUILD)/device ]; then install -d $(DESTDIR)$(PREFIX)/lib/reprise/device && \
-	    cp -a $(BUILD)/device/lib*.so* $(DESTDIR)$(PREFIX)/lib/reprise/device/; fi
-	install -m 755 scripts/reprise $(DESTDIR)$(PREFIX)/bin/reprise
+# Everything that `make install` puts in place; `make uninstall` takes the same away.
+INSTALL_ROOT = $(DESTDIR)$(PREFIX)
+INSTALL_LIBRARY = $(INSTALL_ROOT)/lib/reprise
+INSTALL_SHARED = share/man/man1/reprise.1 share/bash-completion/completions/reprise \
+                 share/zsh/site-functions/_reprise share/fish/vendor_completions.d/reprise.fish
+
+install: library trace $(if $(wildcard tests/device/device.mk),device) ## install to $(DESTDIR)$(PREFIX)
+	$(Q)install -d "$(INSTALL_ROOT)/bin" "$(INSTALL_LIBRARY)" $(foreach file,$(INSTALL_SHARED),"$(INSTALL_ROOT)/$(dir $(file))")
+	$(Q)install -m 755 scripts/reprise "$(INSTALL_ROOT)/bin/reprise"
+	$(Q)install -m 755 $(BUILD)/libreprise.so $(BUILD)/reprise-trace $(BUILD)/reprise-policy "$(INSTALL_LIBRARY)/"
+	$(Q)if [ -d $(BUILD)/device ]; then install -d "$(INSTALL_LIBRARY)/device" && \
+	    cp -a $(BUILD)/device/lib*.so* "$(INSTALL_LIBRARY)/device/"; fi
+	$(Q)install -m 644 scripts/reprise.1 "$(INSTALL_ROOT)/share/man/man1/reprise.1"
+	$(Q)install -m 644 scripts/completion/reprise.bash "$(INSTALL_ROOT)/share/bash-completion/completions/reprise"
+	$(Q)install -m 644 scripts/completion/_reprise "$(INSTALL_ROOT)/share/zsh/site-functions/_reprise"
+	$(Q)install -m 644 scripts/completion/reprise.fish "$(INSTALL_ROOT)/share/fish/vendor_completions.d/reprise.fish"
+
+uninstall: ## take away what `make install` put to $(DESTDIR)$(PREFIX)
+	$(Q)rm -f "$(INSTALL_ROOT)/bin/reprise" $(foreach file,$(INSTALL_SHARED),"$(INSTALL_ROOT)/$(file)")
+	$(Q)rm -f "$(INSTALL_LIBRARY)/libreprise.so" "$(INSTALL_LIBRARY)/reprise-trace" "$(INSTALL_LIBRARY)/reprise-policy"
+	$(Q)rm -f "$(INSTALL_LIBRARY)"/device/libcuda.so* "$(INSTALL_LIBRARY)"/device/libcudart.so*
+	$(Q)rmdir "$(INSTALL_LIBRARY)/device" "$(INSTALL_LIBRARY)" 2>/dev/null || true
 
 clean: ## remove what was built (the installed toolkit stays)
 	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/unit $(BUILD)/device $(BUILD)/apps $(BUILD)/doors $(BUILD)/san-* \

@@ -1,314 +1,489 @@
 #include "trace/report.h"
-#include "trace/lifetime.h"
-#include <ctype.h>
+#include "trace/page.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_SHOWN    12
-#define CURVE_COLUMNS 72
-#define CURVE_ROWS    10
-#define NAME_WIDTH    44
+#define LABEL_WIDTH 11
+#define MOST_ROWS   64 /* of a table */
 
-const char *report_size(uint64_t bytes, char *buffer)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double size = (double)bytes;
-    unsigned unit = 0;
-    while (size >= 1024 && unit < 4) {
-        size /= 1024;
-        unit++;
-    }
-    snprintf(buffer, 16, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
-    return buffer;
-}
+/* A part of the page below its title. Rows beyond `least` come when there is room, in turns. */
+enum section { CHART, KINDS, SITES, LONGEST, ITERATIONS, REASONS, SECTIONS };
 
-void report_plain_name(const char *mangled, char *out, size_t bytes)
-{
-    size_t used = 0;
-    const char *at = mangled;
-    bool is_nested = strncmp(at, "_ZN", 3) == 0;
-    if (strncmp(at, "_Z", 2) == 0)
-        at += is_nested ? 3 : 2;
-    /* Without N there is one name; what follows it are the parameters' types. */
-    for (bool is_first = true; isdigit((unsigned char)*at) && (is_nested || is_first); is_first = false) {
-        char *end;
-        unsigned long length = strtoul(at, &end, 10);
-        if (length == 0 || length > strlen(end))
-            break;
-        int put = snprintf(out + used, bytes - used, "%s%.*s", used ? "::" : "", (int)length, end);
-        used = used + (size_t)put < bytes ? used + (size_t)put : bytes - 1;
-        at = end + length;
-    }
-    if (used == 0)
-        snprintf(out, bytes, "%s", mangled);
-}
-
-/* Rows of a table: things of one plain name added up (a template's instances are one thing to the reader). */
-
-struct row {
-    uint32_t name; /* the trace's number of the first name that looks like this */
-    uint64_t count, bytes, nanoseconds, bad_count;
+struct plan {
+    unsigned rows[SECTIONS]; /* without titles; 0: the section is left out */
 };
 
-struct table {
-    struct row *rows; /* one per name of the trace; only the first of equal ones is used */
-    uint32_t *first;  /* per name: the row it counts in */
-    uint32_t count;
+struct reason {
+    uint32_t text;
+    uint32_t spans;
+    uint64_t bytes;
 };
 
-static int by_time(const void *left, const void *right)
+struct sheet {
+    struct page page;
+    const struct model *model;
+    const struct model_view *view;  /* the one whose peak is told */
+    const struct model_view *lives; /* the one of which single lifetimes are told */
+    uint32_t longest[MOST_ROWS], longest_count;
+    struct reason *reasons; /* by string, most bytes first */
+    uint32_t reason_count;
+    uint32_t kind_rows;
+};
+
+static const char *text_of(const struct sheet *sheet, uint32_t string)
 {
-    const struct row *a = left, *b = right;
-    if (a->nanoseconds != b->nanoseconds)
-        return a->nanoseconds < b->nanoseconds ? 1 : -1;
-    return a->count != b->count ? (a->count < b->count ? 1 : -1) : (a->name > b->name) - (a->name < b->name);
+    return sheet->model->strings[string];
+}
+
+/* The iteration of the run that a position of it lies in; NULL: none. */
+static const struct model_iteration *iteration_at(const struct model *model, uint64_t ns)
+{
+    for (uint32_t i = model->iteration_count; i-- > 0;)
+        if (model->iterations[i].start_ns <= ns && ns <= model->iterations[i].end_ns)
+            return &model->iterations[i];
+    return NULL;
+}
+
+/* The operation that runs at a position: the last one that began. */
+static const struct model_operation *operation_at(const struct model_view *view, uint32_t position)
+{
+    uint32_t low = 0, high = view->operation_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (view->operations[middle].position <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &view->operations[low - 1] : NULL;
+}
+
+/* When the job took most of the device; NULL: not recorded. */
+static const struct trace_resident *most_resident(const struct trace *trace)
+{
+    const struct trace_resident *most = NULL;
+    for (uint32_t i = 0; i < trace->resident_count; i++) {
+        const struct trace_resident *one = &trace->residents[i];
+        if (!most || one->frames_bytes + one->outside_bytes > most->frames_bytes + most->outside_bytes)
+            most = one;
+    }
+    return most;
+}
+
+static void write_peak(struct sheet *sheet)
+{
+    const struct model_view *view = sheet->view;
+    const struct model_operation *operation = operation_at(view, view->peak_position);
+    char size[16], time[16];
+    uint64_t ns = view->clock_ns[view->peak_position];
+    page_put(&sheet->page, "Peak ");
+    page_colour(&sheet->page, 7);
+    page_put(&sheet->page, "%s", report_size(view->peak_bytes, size));
+    page_colour(&sheet->page, 0);
+    if (view == &sheet->model->run) {
+        const struct model_iteration *iteration = iteration_at(sheet->model, ns);
+        page_put(&sheet->page, " at %s", report_time((double)ns / 1e9, time));
+        if (iteration)
+            page_put(&sheet->page, " in iteration %llu (%s)", (unsigned long long)iteration->index,
+                     model_phase_names[iteration->phase]);
+    } else {
+        page_put(&sheet->page, " at operation %u of %u, %s into the iteration", view->peak_position,
+                 view->position_count, report_time((double)ns / 1e9, time));
+    }
+    if (operation)
+        page_put(&sheet->page, ", as %s ran", text_of(sheet, operation->name));
+    page_end_line(&sheet->page);
+}
+
+static void write_device(struct sheet *sheet)
+{
+    const struct trace *trace = sheet->model->trace;
+    char size[16], cap[16];
+    page_put(&sheet->page, "%s", trace->names[trace->run.device]);
+    page_put(&sheet->page, "%s%s, ", trace->run.device ? ", " : "", report_size(trace->run.device_bytes, size));
+    page_put(&sheet->page, trace->run.cap_bytes ? "cap %s" : "no cap", report_size(trace->run.cap_bytes, cap));
+    if (sheet->model->run.position_count)
+        page_put(&sheet->page, "; %u allocations, %u operations, %u iterations in %s", trace->life_count,
+                 trace->submitted_count, sheet->model->iteration_count, report_time((double)trace->end_at / 1e9, size));
+    page_end_line(&sheet->page);
+}
+
+/* What the job took of the device at most, by the device's own count, and how that fits what was held. */
+static void write_physical(struct sheet *sheet, const struct trace_resident *resident)
+{
+    const struct model_view *view = sheet->view;
+    uint64_t taken = resident->frames_bytes + resident->outside_bytes;
+    char all[16], held[16], rest[16];
+    page_put(&sheet->page, "On the device at most %s", report_size(taken, all));
+    if (taken >= view->peak_bytes)
+        page_put(&sheet->page, ": %s held at the peak + %s in frames partly used or free",
+                 report_size(view->peak_bytes, held), report_size(taken - view->peak_bytes, rest));
+    else
+        page_put(&sheet->page, "; of the %s held at the peak %s were dropped or on the host",
+                 report_size(view->peak_bytes, held), report_size(view->peak_bytes - taken, rest));
+    page_end_line(&sheet->page);
+}
+
+static void write_warnings(struct sheet *sheet)
+{
+    const struct trace *trace = sheet->model->trace;
+    char time[16];
+    page_colour(&sheet->page, 1);
+    if (trace->is_cut) {
+        page_put(&sheet->page, "The file was cut off at %s: the program was killed, or still runs",
+                 report_time((double)trace->end_at / 1e9, time));
+        page_end_line(&sheet->page);
+    }
+    if (trace->lost_count) {
+        page_put(&sheet->page, "%llu events are missing: figures may be too low",
+                 (unsigned long long)trace->lost_count);
+        page_end_line(&sheet->page);
+    }
+    page_colour(&sheet->page, 0);
+}
+
+/* The most that is held in one of `columns` slices of time. */
+static void fill_columns(const struct model_view *view, uint64_t *most, unsigned columns)
+{
+    uint64_t span = view->clock_ns[view->position_count];
+    memset(most, 0, columns * sizeof *most);
+    uint64_t last = 0;
+    unsigned reached = 0;
+    for (uint32_t p = 0; p < view->position_count; p++) {
+        double share = span ? (double)view->clock_ns[p] / (double)span : (double)p / view->position_count;
+        unsigned column = share < 1 ? (unsigned)(share * columns) : columns - 1;
+        for (; reached < column; reached++) /* what was held goes on to be held */
+            most[reached + 1] = last;
+        most[column] = view->held[p] > most[column] ? view->held[p] : most[column];
+        last = view->held[p];
+    }
+    for (; reached + 1 < columns; reached++)
+        most[reached + 1] = last;
+}
+
+static void write_chart(struct sheet *sheet, unsigned rows)
+{
+    const struct model_view *view = sheet->view;
+    unsigned columns = sheet->page.terminal.columns - LABEL_WIDTH - 2;
+    uint64_t *most = calloc(columns, sizeof *most);
+    char size[16], time[16];
+    if (!most)
+        return;
+    uint64_t top = view->peak_bytes ? view->peak_bytes : 1;
+    fill_columns(view, most, columns);
+    page_title(&sheet->page, "Memory held over %s, %s",
+               view == &sheet->model->run ? "the run" : "the analysed iteration",
+               report_time((double)view->clock_ns[view->position_count] / 1e9, time));
+    for (unsigned row = rows; row-- > 0;) {
+        page_fit_right(&sheet->page, row == rows - 1 ? report_size(top, size) : row == 0 ? "0" : "", LABEL_WIDTH - 1);
+        page_put(&sheet->page, " |");
+        page_colour(&sheet->page, 5);
+        for (unsigned column = 0; column < columns; column++)
+            page_cell(&sheet->page, (double)most[column] / (double)top * rows - row);
+        page_colour(&sheet->page, 0);
+        page_end_line(&sheet->page);
+    }
+    free(most);
+}
+
+static unsigned colour_of(uint32_t kind)
+{
+    return kind % 6 + 1;
+}
+
+static void write_kinds(struct sheet *sheet, unsigned rows)
+{
+    const struct model_view *view = sheet->view;
+    bool is_told[KIND_COUNT] = {false};
+    char text[32], size[16];
+    page_title(&sheet->page, "Held at the peak, by kind");
+    for (unsigned row = 0; row < rows; row++) {
+        uint32_t best = KIND_COUNT;
+        for (uint32_t kind = 0; kind < KIND_COUNT; kind++)
+            if (!is_told[kind] && view->kind_bytes[kind] &&
+                (best == KIND_COUNT || view->kind_bytes[kind] > view->kind_bytes[best]))
+                best = kind;
+        if (best == KIND_COUNT)
+            return;
+        is_told[best] = true;
+        double share = (double)view->kind_bytes[best] / (double)view->peak_bytes;
+        page_put(&sheet->page, "  ");
+        page_fit(&sheet->page, kind_name((enum kind)best), 18);
+        page_fit_right(&sheet->page, report_size(view->kind_bytes[best], size), 11);
+        snprintf(text, sizeof text, "%.1f %%", 100 * share);
+        page_fit_right(&sheet->page, text, 9);
+        snprintf(text, sizeof text, "%u", view->kind_count[best]);
+        page_fit_right(&sheet->page, text, 8);
+        page_put(&sheet->page, view->kind_count[best] == 1 ? " piece   " : " pieces  ");
+        page_bar(&sheet->page, share, sheet->page.terminal.columns - 58, colour_of(best));
+        page_end_line(&sheet->page);
+    }
+}
+
+/* Name and place share what the `taken` columns of figures leave. */
+static void write_name_place(struct sheet *sheet, const char *name, const char *place, unsigned taken)
+{
+    unsigned room = sheet->page.terminal.columns - taken - 3, wide = room * 3 / 5;
+    page_put(&sheet->page, "  ");
+    page_fit(&sheet->page, name, wide);
+    page_put(&sheet->page, " ");
+    page_fit(&sheet->page, place, room - wide);
+}
+
+static void write_right_titles(struct sheet *sheet, const char *name, const char *const *titles, const unsigned *widths)
+{
+    unsigned taken = 0;
+    for (unsigned i = 0; titles[i]; i++)
+        taken += widths[i];
+    page_colour(&sheet->page, 7);
+    page_fit(&sheet->page, name, sheet->page.terminal.columns - taken);
+    for (unsigned i = 0; titles[i]; i++)
+        page_fit_right(&sheet->page, titles[i], widths[i]);
+    page_colour(&sheet->page, 0);
+    page_end_line(&sheet->page);
+}
+
+static void write_sites(struct sheet *sheet, unsigned rows)
+{
+    static const char *const titles[] = {"pieces", "at peak", "share", "mean life", NULL};
+    static const unsigned widths[] = {7, 11, 8, 11};
+    const struct model_view *view = sheet->view;
+    char text[32];
+    write_right_titles(sheet, "Held at the peak, by what made it and where", titles, widths);
+    for (uint32_t i = 0; i < rows && i < view->site_count && view->sites[i].peak_bytes; i++) {
+        const struct model_site *site = &view->sites[i];
+        write_name_place(sheet, text_of(sheet, site->name), text_of(sheet, site->place), 37);
+        snprintf(text, sizeof text, "%u", site->peak_count);
+        page_fit_right(&sheet->page, text, widths[0]);
+        page_fit_right(&sheet->page, report_size(site->peak_bytes, text), widths[1]);
+        snprintf(text, sizeof text, "%.1f %%", 100 * (double)site->peak_bytes / (double)view->peak_bytes);
+        page_fit_right(&sheet->page, text, widths[2]);
+        page_fit_right(&sheet->page, report_time(site->life_seconds / site->span_count, text), widths[3]);
+        page_end_line(&sheet->page);
+    }
+}
+
+static void write_longest(struct sheet *sheet, unsigned rows)
+{
+    static const char *const titles[] = {"bytes", "life", "MiB x ms", NULL};
+    static const unsigned widths[] = {11, 11, 11};
+    char text[32];
+    write_right_titles(sheet, "Longest-lived activations, by bytes x time", titles, widths);
+    for (uint32_t i = 0; i < rows && i < sheet->longest_count; i++) {
+        const struct model_span *span = &sheet->lives->spans[sheet->longest[i]];
+        const char *place = text_of(sheet, sheet->model->stacks[span->stack].place);
+        write_name_place(sheet, text_of(sheet, span->name), place, 33);
+        page_fit_right(&sheet->page, report_size(span->bytes, text), widths[0]);
+        page_fit_right(&sheet->page, report_time(model_life_seconds(sheet->lives, span), text), widths[1]);
+        snprintf(text, sizeof text, "%.1f", model_byte_seconds(sheet->lives, span) * 1e3 / (1 << 20));
+        page_fit_right(&sheet->page, text, widths[2]);
+        page_end_line(&sheet->page);
+    }
+}
+
+/* Rows of one phase that follow each other, as one. */
+static uint32_t group_end(const struct model *model, uint32_t first, bool is_grouped)
+{
+    uint32_t after = first + 1;
+    while (is_grouped && after < model->iteration_count &&
+           model->iterations[after].phase == model->iterations[first].phase)
+        after++;
+    return after;
+}
+
+static uint32_t group_count(const struct model *model)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->iteration_count; i = group_end(model, i, true))
+        count++;
+    return count;
+}
+
+static void write_iteration(struct sheet *sheet, const struct model_iteration *rows, uint32_t count,
+                            const unsigned *widths)
+{
+    struct model_iteration sum = {0};
+    char text[48];
+    for (uint32_t i = 0; i < count; i++) {
+        sum.end_ns += rows[i].end_ns - rows[i].start_ns;
+        sum.replays += rows[i].replays;
+        sum.replayed_ns += rows[i].replayed_ns;
+        sum.out_bytes += rows[i].out_bytes;
+        sum.in_bytes += rows[i].in_bytes;
+        sum.peak_bytes = rows[i].peak_bytes > sum.peak_bytes ? rows[i].peak_bytes : sum.peak_bytes;
+    }
+    if (count > 1)
+        snprintf(text, sizeof text, "%llu to %llu %s, each", (unsigned long long)rows[0].index,
+                 (unsigned long long)rows[count - 1].index, model_phase_names[rows[0].phase]);
+    else
+        snprintf(text, sizeof text, "%llu %s%s", (unsigned long long)rows[0].index, model_phase_names[rows[0].phase],
+                 rows[0].is_analysed ? " *" : "");
+    page_put(&sheet->page, "  ");
+    page_fit(&sheet->page, text, sheet->page.terminal.columns - 54 - 2);
+    page_fit_right(&sheet->page, report_time((double)sum.end_ns / 1e9 / count, text), widths[0]);
+    page_fit_right(&sheet->page, report_size(sum.peak_bytes, text), widths[1]);
+    snprintf(text, sizeof text, "%u", sum.replays / count);
+    page_fit_right(&sheet->page, text, widths[2]);
+    page_fit_right(&sheet->page, report_time((double)sum.replayed_ns / 1e9 / count, text), widths[3]);
+    page_fit_right(&sheet->page, report_size((sum.out_bytes + sum.in_bytes) / count, text), widths[4]);
+    page_end_line(&sheet->page);
+}
+
+static void write_iterations(struct sheet *sheet, unsigned rows)
+{
+    static const char *const titles[] = {"time", "peak", "replays", "recompute", "swapped", NULL};
+    static const unsigned widths[] = {11, 11, 9, 11, 12};
+    const struct model *model = sheet->model;
+    bool is_grouped = model->iteration_count > rows;
+    uint32_t at = 0;
+    write_right_titles(sheet, "Iterations (* analysed)", titles, widths);
+    for (unsigned row = 0; row < rows && at < model->iteration_count; row++) {
+        uint32_t after = group_end(model, at, is_grouped);
+        write_iteration(sheet, &model->iterations[at], after - at, widths);
+        at = after;
+    }
+}
+
+static void write_reasons(struct sheet *sheet, unsigned rows)
+{
+    const struct model_view *view = &sheet->model->iteration;
+    char recompute[16], swap[16], hold[16], size[16];
+    page_title(&sheet->page, "At the iteration's peak %s can be recomputed, %s only swapped, %s must stay",
+               report_size(view->verdict_bytes[MODEL_RECOMPUTE], recompute),
+               report_size(view->verdict_bytes[MODEL_SWAP], swap), report_size(view->verdict_bytes[MODEL_HOLD], hold));
+    for (uint32_t i = 0; i < rows && i < sheet->reason_count; i++) {
+        page_put(&sheet->page, "  not recomputed: ");
+        page_fit_right(&sheet->page, report_size(sheet->reasons[i].bytes, size), 10);
+        page_put(&sheet->page, ", %u pieces: %s", sheet->reasons[i].spans, text_of(sheet, sheet->reasons[i].text));
+        page_end_line(&sheet->page);
+    }
 }
 
 static int by_bytes(const void *left, const void *right)
 {
-    const struct row *a = left, *b = right;
-    return a->bytes != b->bytes ? (a->bytes < b->bytes ? 1 : -1) : by_time(left, right);
+    const struct reason *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return (a->text > b->text) - (a->text < b->text);
 }
 
-struct spelled {
-    char plain[NAME_WIDTH + 1];
-    uint32_t name;
-};
-
-static int by_spelling(const void *left, const void *right)
+static bool find_reasons(struct sheet *sheet)
 {
-    const struct spelled *a = left, *b = right;
-    int order = strcmp(a->plain, b->plain);
-    return order ? order : (a->name > b->name) - (a->name < b->name);
-}
-
-static void table_end(struct table *table)
-{
-    free(table->rows);
-    free(table->first);
-}
-
-static bool table_begin(struct table *table, const struct trace *trace)
-{
-    struct spelled *spelled = calloc(trace->name_count, sizeof *spelled);
-    *table = (struct table){.rows = calloc(trace->name_count, sizeof *table->rows),
-                            .first = calloc(trace->name_count, sizeof *table->first),
-                            .count = trace->name_count};
-    if (!spelled || !table->rows || !table->first) {
-        free(spelled);
-        table_end(table);
+    const struct model_view *view = &sheet->model->iteration;
+    sheet->reasons = calloc(sheet->model->string_count + (size_t)1, sizeof *sheet->reasons);
+    if (!sheet->reasons)
         return false;
-    }
-    for (uint32_t i = 0; i < table->count; i++) {
-        table->rows[i].name = spelled[i].name = i;
-        report_plain_name(trace->names[i], spelled[i].plain, sizeof spelled->plain);
-    }
-    qsort(spelled, table->count, sizeof *spelled, by_spelling);
-    for (uint32_t i = 0; i < table->count; i++) {
-        bool is_same = i > 0 && strcmp(spelled[i].plain, spelled[i - 1].plain) == 0;
-        table->first[spelled[i].name] = is_same ? table->first[spelled[i - 1].name] : spelled[i].name;
-    }
-    free(spelled);
-    return true;
-}
-
-static struct row *row_of(const struct table *table, uint32_t name)
-{
-    return &table->rows[table->first[name]];
-}
-
-static void write_name(FILE *out, const struct trace *trace, uint32_t name)
-{
-    char plain[NAME_WIDTH + 1];
-    report_plain_name(name ? trace->names[name] : "?", plain, sizeof plain);
-    fprintf(out, "  %-*s", NAME_WIDTH, plain);
-}
-
-/* The highest demand in one of CURVE_COLUMNS slices of the iteration; every slice has an operation at least. */
-static uint64_t demand_of_column(const struct lifetime *lifetime, uint32_t column)
-{
-    uint64_t count = lifetime->position_count, highest = 0;
-    uint64_t from = column * count / CURVE_COLUMNS, to = (column + 1) * count / CURVE_COLUMNS;
-    for (uint64_t i = from; i < to || i == from; i++)
-        highest = lifetime->demand[i] > highest ? lifetime->demand[i] : highest;
-    return highest;
-}
-
-/* The memory over the iteration. */
-static void write_curve(FILE *out, const struct lifetime *lifetime)
-{
-    uint64_t columns[CURVE_COLUMNS];
-    if (lifetime->position_count == 0)
-        return;
-    uint64_t peak = lifetime->demand[lifetime->peak_position];
-    char size[16];
-    for (uint32_t column = 0; column < CURVE_COLUMNS; column++)
-        columns[column] = demand_of_column(lifetime, column);
-    fprintf(out, "\nMemory held over the iteration (operations left to right)\n");
-    for (int row = CURVE_ROWS; row > 0; row--) {
-        bool has_label = row == CURVE_ROWS || row == CURVE_ROWS / 2;
-        fprintf(out, "  %10s |", has_label ? report_size(peak / CURVE_ROWS * (uint64_t)row, size) : "");
-        for (int column = 0; column < CURVE_COLUMNS; column++) {
-            bool is_filled = columns[column] > 0 && (double)columns[column] * CURVE_ROWS >= (double)peak * (row - 0.5);
-            fputc(is_filled ? '#' : ' ', out);
-        }
-        fputc('\n', out);
-    }
-    fprintf(out, "  %10s +", "");
-    for (int column = 0; column < CURVE_COLUMNS; column++)
-        fputc('-', out);
-    fputc('\n', out);
-}
-
-static void write_head(FILE *out, const struct trace *trace, const struct trace_recorded *recorded,
-                       const struct lifetime *lifetime)
-{
-    const struct trace_iteration *head = &recorded->head;
-    char size[16];
-    fprintf(out, "Program     %s\n", trace->run.program ? trace->names[trace->run.program] : "?");
-    fprintf(out, "Device      %s", trace->run.device ? trace->names[trace->run.device] : "?");
-    fprintf(out, ", %s\n", report_size(trace->run.device_bytes, size));
-    fprintf(out, "Cap         %s\n", trace->run.cap_bytes ? report_size(trace->run.cap_bytes, size) : "none");
-    fprintf(out, "Iteration   %llu of the run (%u in this file): %u operations on %u streams, %.3f ms\n",
-            (unsigned long long)head->index, trace->iteration_count, head->operation_count, head->stream_count,
-            (double)head->nanoseconds / 1e6);
-    fprintf(out, "Memory      peak %s", report_size(head->demand_peak_bytes, size));
-    fprintf(out, ", held throughout %s\n", report_size(head->fixed_bytes, size));
-    if (lifetime->position_count) {
-        char plain[NAME_WIDTH + 1];
-        report_plain_name(trace->names[recorded->operations[lifetime->peak_position].name], plain, sizeof plain);
-        fprintf(out, "Peak at     operation %u of %u: %s\n", lifetime->peak_position, lifetime->position_count, plain);
-    }
-}
-
-static bool write_kernels(FILE *out, const struct trace *trace, const struct trace_recorded *recorded)
-{
-    struct table table;
-    uint64_t total = 0;
-    if (!table_begin(&table, trace))
-        return false;
-    for (uint32_t i = 0; i < recorded->head.operation_count; i++) {
-        const struct trace_operation *operation = &recorded->operations[i];
-        struct row *row = row_of(&table, operation->name);
-        row->count++;
-        row->nanoseconds += operation->nanoseconds;
-        row->bad_count += operation->replayable_until == 0;
-        total += operation->nanoseconds;
-    }
-    qsort(table.rows, table.count, sizeof *table.rows, by_time);
-    fprintf(out, "\nOperations by time\n  %-*s %8s %11s %7s  %s\n", NAME_WIDTH, "name", "runs", "time", "share",
-            "not replayable");
-    for (uint32_t i = 0; i < table.count && i < ROWS_SHOWN && table.rows[i].count; i++) {
-        const struct row *row = &table.rows[i];
-        write_name(out, trace, row->name);
-        fprintf(out, " %8llu %8.3f ms %6.1f%%  ", (unsigned long long)row->count, (double)row->nanoseconds / 1e6,
-                total ? 100.0 * (double)row->nanoseconds / (double)total : 0);
-        if (row->bad_count)
-            fprintf(out, "%llu", (unsigned long long)row->bad_count);
-        fputc('\n', out);
-    }
-    table_end(&table);
-    return true;
-}
-
-static const char *verdict(const struct trace_recorded *recorded, const struct trace_version *version)
-{
-    bool is_replayable =
-        version->producer != TRACE_NONE && recorded->operations[version->producer].replayable_until != 0;
-    if (version->droppable_from != TRACE_NONE && is_replayable)
-        return "recompute";
-    return version->is_swappable ? "swap" : "hold";
-}
-
-/* What lies in memory at the peak, by the operation that made it. */
-static bool write_held(FILE *out, const struct trace *trace, const struct trace_recorded *recorded,
-                       const struct lifetime *lifetime)
-{
-    static const char *const verdicts[] = {"recompute", "swap", "hold"};
-    uint64_t by_verdict[3] = {0};
-    struct table table;
-    char size[16];
-    if (!table_begin(&table, trace))
-        return false;
-    for (uint32_t v = 0; v < recorded->head.version_count; v++) {
-        const struct trace_version *version = &recorded->versions[v];
-        if (!lifetime_holds(recorded, lifetime, v, lifetime->peak_position))
+    for (uint32_t i = 0; i < sheet->model->string_count; i++)
+        sheet->reasons[i].text = i;
+    for (uint32_t i = 0; i < view->span_count; i++) {
+        const struct model_span *span = &view->spans[i];
+        if (span->verdict == MODEL_RECOMPUTE || !model_is_at(span, view->peak_position))
             continue;
-        for (int i = 0; i < 3; i++)
-            if (strcmp(verdict(recorded, version), verdicts[i]) == 0)
-                by_verdict[i] += version->bytes;
-        uint32_t name = version->producer == TRACE_NONE ? 0 : recorded->operations[version->producer].name;
-        struct row *row = row_of(&table, name);
-        row->count++;
-        row->bytes += version->bytes;
-        row->nanoseconds += lifetime->ends[v] - (version->producer == TRACE_NONE ? 0 : version->producer);
+        sheet->reasons[span->reason].spans++;
+        sheet->reasons[span->reason].bytes += span->bytes;
     }
-    fprintf(out, "\nAt the peak: can be recomputed %s", report_size(by_verdict[0], size));
-    fprintf(out, ", swapped only %s", report_size(by_verdict[1], size));
-    fprintf(out, ", must be held %s", report_size(by_verdict[2], size));
-    fprintf(out, ", throughout %s\n", report_size(recorded->head.fixed_bytes, size));
-    qsort(table.rows, table.count, sizeof *table.rows, by_bytes);
-    fprintf(out, "\nMade by, among what is held at the peak\n  %-*s %8s %11s  %s\n", NAME_WIDTH, "name", "pieces",
-            "bytes", "mean life (operations)");
-    for (uint32_t i = 0; i < table.count && i < ROWS_SHOWN && table.rows[i].count; i++) {
-        const struct row *row = &table.rows[i];
-        write_name(out, trace, row->name);
-        fprintf(out, " %8llu %11s  %.0f\n", (unsigned long long)row->count, report_size(row->bytes, size),
-                (double)row->nanoseconds / (double)row->count);
-    }
-    table_end(&table);
+    qsort(sheet->reasons, sheet->model->string_count, sizeof *sheet->reasons, by_bytes);
+    while (sheet->reason_count < sheet->model->string_count && sheet->reasons[sheet->reason_count].bytes)
+        sheet->reason_count++;
     return true;
 }
 
-/* Why operations are not replayed and allocations not planned. */
-static bool write_reasons(FILE *out, const struct trace *trace, const struct trace_recorded *recorded)
+/* Shares the lines of the page: what each part needs at least, then one more each in turns while there is room. */
+static struct plan share_rows(const struct sheet *sheet, unsigned head_rows)
 {
-    struct table table;
-    char size[16];
-    if (!table_begin(&table, trace))
+    static const unsigned least[SECTIONS] = {
+        [CHART] = 2, [KINDS] = 3, [SITES] = 4, [LONGEST] = 2, [ITERATIONS] = 1, [REASONS] = 1};
+    const struct model *model = sheet->model;
+    uint32_t iterations = model->iteration_count;
+    unsigned groups = group_count(model), useful[SECTIONS] = {0};
+    uint32_t sites = 0;
+    while (sites < sheet->view->site_count && sheet->view->sites[sites].peak_bytes)
+        sites++;
+    useful[CHART] = sheet->view->position_count ? 8 : 0;
+    useful[KINDS] = sheet->kind_rows;
+    useful[SITES] = sites < MOST_ROWS ? sites : MOST_ROWS;
+    useful[LONGEST] = sheet->longest_count < 12 ? sheet->longest_count : 12;
+    useful[ITERATIONS] = iterations <= 6 ? iterations : groups < 6 ? groups : 6;
+    useful[REASONS] = model->recorded ? (sheet->reason_count < 4 ? sheet->reason_count : 4) : 0;
+    struct plan plan = {0};
+    unsigned room = sheet->page.terminal.rows - 1 > head_rows ? sheet->page.terminal.rows - 1 - head_rows : 0;
+    for (enum section s = 0; s < SECTIONS; s++) {
+        plan.rows[s] = useful[s] < least[s] ? useful[s] : least[s];
+        unsigned taken = plan.rows[s] ? plan.rows[s] + 1 : 0;
+        room = room > taken ? room - taken : 0;
+    }
+    for (bool has_grown = true; has_grown && room > 0;) {
+        has_grown = false;
+        for (enum section s = 0; s < SECTIONS && room > 0; s++)
+            if (plan.rows[s] < useful[s]) {
+                plan.rows[s]++;
+                room--;
+                has_grown = true;
+            }
+    }
+    return plan;
+}
+
+static unsigned write_head(struct sheet *sheet)
+{
+    const struct trace *trace = sheet->model->trace;
+    unsigned rows = 3u + trace->is_cut + (trace->lost_count > 0);
+    page_title(&sheet->page, "%s", trace->run.program ? trace->names[trace->run.program] : "A recorded run");
+    write_device(sheet);
+    write_warnings(sheet);
+    write_peak(sheet);
+    const struct trace_resident *resident = most_resident(trace);
+    if (sheet->view == &sheet->model->run && resident) {
+        write_physical(sheet, resident);
+        rows++;
+    }
+    return rows;
+}
+
+static void write_sections(struct sheet *sheet, const struct plan *plan)
+{
+    static void (*const writers[SECTIONS])(struct sheet *, unsigned) = {write_chart,   write_kinds,      write_sites,
+                                                                        write_longest, write_iterations, write_reasons};
+    for (enum section s = 0; s < SECTIONS; s++)
+        if (plan->rows[s])
+            writers[s](sheet, plan->rows[s]);
+}
+
+bool report_page(FILE *out, const struct model *model, const struct terminal *terminal)
+{
+    struct sheet sheet = {.page = {.out = out, .terminal = *terminal}, .model = model};
+    sheet.page.terminal.columns = terminal->columns < 80 ? 80 : terminal->columns > 200 ? 200 : terminal->columns;
+    sheet.page.terminal.rows = terminal->rows < 24 ? 24 : terminal->rows;
+    sheet.view = model_main_view(model);
+    sheet.lives = model->iteration.position_count ? &model->iteration : &model->run;
+    if (!sheet.view->position_count) {
+        fprintf(out, "Nothing was recorded: the program ended before it used the device.\n");
+        return true;
+    }
+    for (uint32_t kind = 0; kind < KIND_COUNT; kind++)
+        sheet.kind_rows += sheet.view->kind_bytes[kind] > 0;
+    sheet.longest_count = model_longest(sheet.lives, KIND_ACTIVATION, sheet.longest, MOST_ROWS);
+    if (!find_reasons(&sheet))
         return false;
-    for (uint32_t i = 0; i < recorded->head.operation_count; i++)
-        row_of(&table, recorded->operations[i].reason)->count += recorded->operations[i].reason != 0;
-    for (uint32_t i = 0; i < recorded->head.allocation_count; i++) {
-        const struct trace_allocation *allocation = &recorded->allocations[i];
-        row_of(&table, allocation->reason)->bad_count += allocation->reason != 0;
-        row_of(&table, allocation->reason)->bytes += allocation->reason ? allocation->footprint_bytes : 0;
+    unsigned head_rows = write_head(&sheet);
+    if (!model->recorded) {
+        page_put(&sheet.page, "No iteration was analysed: the program ended, or changed, before one had repeated");
+        page_end_line(&sheet.page);
+        head_rows++;
     }
-    qsort(table.rows, table.count, sizeof *table.rows, by_bytes);
-    bool has_any = false;
-    for (uint32_t i = 0; i < table.count; i++) {
-        const struct row *row = &table.rows[i];
-        if (!row->count && !row->bad_count)
-            continue;
-        if (!has_any)
-            fprintf(out, "\nWhat cannot be recomputed, and why\n");
-        has_any = true;
-        fprintf(out, "  %s:", trace->names[row->name]);
-        if (row->count)
-            fprintf(out, " %llu operations", (unsigned long long)row->count);
-        if (row->bad_count)
-            fprintf(out, "%s %llu allocations, %s", row->count ? "," : "", (unsigned long long)row->bad_count,
-                    report_size(row->bytes, size));
-        fputc('\n', out);
-    }
-    table_end(&table);
+    struct plan plan = share_rows(&sheet, head_rows);
+    write_sections(&sheet, &plan);
+    free(sheet.reasons);
     return true;
 }
 
 bool report_write(FILE *out, const struct trace *trace)
 {
-    if (trace->iteration_count == 0) {
-        fprintf(out, "No iteration was recorded: the program ended, or changed, before one had repeated.\n");
-        return true;
-    }
-    const struct trace_recorded *recorded = &trace->iterations[trace->iteration_count - 1];
-    struct lifetime lifetime;
-    if (!lifetime_make(recorded, &lifetime))
+    struct model model;
+    struct terminal terminal = terminal_of(out);
+    if (!model_make(trace, &model))
         return false;
-    write_head(out, trace, recorded, &lifetime);
-    write_curve(out, &lifetime);
-    bool is_whole = write_held(out, trace, recorded, &lifetime) && write_kernels(out, trace, recorded) &&
-                    write_reasons(out, trace, recorded);
-    lifetime_release(&lifetime);
-    return is_whole;
+    bool is_written = report_page(out, &model, &terminal);
+    model_release(&model);
+    return is_written;
 }

@@ -1,6 +1,6 @@
 #include "trace/verb.h"
-#include "trace/report.h"
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,20 +116,4 @@ void verb_problem_release(struct policy_problem *problem)
     free(problem->reads);
     free(problem->writes);
     *problem = (struct policy_problem){0};
-}
-
-int verb_report(int argc, char **argv)
-{
-    const char *path;
-    static const struct verb_option options[] = {
-        {"--html", NULL}, {"--sqlite", NULL}, {"--perfetto", NULL}, {NULL, NULL}};
-    struct trace trace;
-    char why[512];
-    if (!verb_arguments("report", argc, argv, &path, options))
-        return 2;
-    if (!trace_read(path, &trace, why, sizeof why))
-        return verb_refuse("%s", why);
-    bool is_written = report_write(stdout, &trace) && fflush(stdout) == 0;
-    trace_release(&trace);
-    return is_written ? 0 : verb_refuse("report: it could not be written");
 }

@@ -1,4 +1,6 @@
-/* links: trace/file.c trace/records.c trace/records_events.c trace/lifetime.c trace/report.c */
+/* links: trace/file.c trace/records.c trace/records_events.c trace/lifetime.c
+ * trace/report.c trace/page.c trace/words.c trace/terminal.c trace/model%.c trace/kinds.c trace/symbols.c
+ * trace/definitions.c */
 /* Damaged traces into the trace reader. The hashes are made right again, so that the damage reaches the records. */
 #include "tests/fuzz/fuzz.h"
 #include "trace/lifetime.h"

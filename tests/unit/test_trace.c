@@ -1,4 +1,5 @@
-/* links: trace/file.c trace/records.c trace/records_events.c trace/lifetime.c trace/report.c trace/size.c */
+/* links: trace/file.c trace/records.c trace/records_events.c trace/lifetime.c trace/size.c trace/report.c trace/page.c
+ * trace/words.c trace/terminal.c trace/model%.c trace/kinds.c trace/symbols.c trace/definitions.c */
 #include "trace/lifetime.h"
 #include "trace/report.h"
 #include "trace/size.h"
@@ -426,62 +427,6 @@ static void test_lifetimes(void **state)
     trace_release(&trace);
 }
 
-static void test_report(void **state)
-{
-    (void)state;
-    struct trace trace;
-    char why[200], *page = NULL;
-    size_t bytes;
-    assert_int_equal(write_trace(10, 2), 0);
-    assert_true(trace_read(path, &trace, why, sizeof why));
-    FILE *out = open_memstream(&page, &bytes);
-    assert_true(report_write(out, &trace));
-    fclose(out);
-    static const char *const parts[] = {"python train.py",
-                                        "4 of the run (2 in this file): 21 operations",
-                                        "peak 1.6 MiB",
-                                        "operation 9 of 21: relu_forward\n",
-                                        "can be recomputed 640.0 KiB",
-                                        "reads a clock: 1 operations, 1 allocations, 512 B\n"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        assert_non_null(strstr(page, parts[i]));
-    assert_null(strstr(page, "# #")); /* the picture has no holes, though there are fewer operations than columns */
-    free(page);
-    for (uint32_t i = 0; i < trace.iterations[1].head.allocation_count; i++) /* nothing held at all */
-        trace.iterations[1].allocations[i].footprint_bytes = 0;
-    trace.iterations[1].head.fixed_bytes = 0;
-    out = open_memstream(&page, &bytes);
-    assert_true(report_write(out, &trace));
-    fclose(out);
-    assert_null(strchr(page, '#'));
-    free(page);
-    trace_release(&trace);
-    trace = (struct trace){0};
-    out = open_memstream(&page, &bytes);
-    assert_true(report_write(out, &trace));
-    fclose(out);
-    assert_non_null(strstr(page, "No iteration"));
-    free(page);
-}
-
-static void test_plain_names(void **state)
-{
-    (void)state;
-    char out[20];
-    report_plain_name("_Z12relu_forwardPfPKf", out, sizeof out);
-    assert_string_equal(out, "relu_forward");
-    report_plain_name("_ZN2at6native3addEv", out, sizeof out);
-    assert_string_equal(out, "at::native::add");
-    report_plain_name("_Z13matmul_kernel6matmul", out, sizeof out);
-    assert_string_equal(out, "matmul_kernel");
-    report_plain_name("triton_poi_0", out, sizeof out);
-    assert_string_equal(out, "triton_poi_0");
-    report_plain_name("_Z99short", out, sizeof out);
-    assert_string_equal(out, "_Z99short");
-    report_plain_name("_Z30a_name_that_is_too_long_for_itv", out, sizeof out);
-    assert_string_equal(out, "a_name_that_is_too_");
-}
-
 static void test_sizes(void **state)
 {
     (void)state;
@@ -526,8 +471,6 @@ int main(void)
         cmocka_unit_test(test_file_is_read_while_it_is_written),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_lifetimes),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_plain_names),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

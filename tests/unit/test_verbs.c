@@ -124,9 +124,10 @@ static void test_bad_usage(void **state)
     expect_refusal("/no/such: No such file", "report /no/such");
     expect_refusal("not a trace", "report Makefile");
     expect_refusal("second one", "report a b");
-    expect_refusal("--html is not there yet", "report a --html b");
-    expect_refusal("--sqlite is not there yet", "report a --sqlite b");
-    expect_refusal("--perfetto is not there yet", "report a --perfetto b");
+    expect_refusal("--html needs a value", "report a --html");
+    expect_refusal("--html a is the recording itself", "report a --html a");
+    expect_refusal("--html and --sqlite are one file", "report a --html b --sqlite b");
+    expect_refusal("no option --pdf", "report a --pdf b");
     expect_refusal("no option --frob", "curve a --frob b");
     expect_refusal("--svg needs a value", "curve a --svg");
     snprintf(arguments, sizeof arguments, "plan %s", chain);
@@ -144,10 +145,14 @@ static void test_report(void **state)
 {
     (void)state;
     assert_int_equal(run("report %s", chain), 0);
-    assert_non_null(strstr(answer, "128 operations"));
-    assert_non_null(strstr(answer, "can be recomputed 64.0 MiB"));
+    assert_non_null(strstr(answer, "operation 63 of 128"));
+    assert_non_null(strstr(answer, "64.0 MiB can be recomputed"));
+    assert_int_equal(run("report %s --html /dev/null", chain), 2);
+    assert_non_null(strstr(answer, "report: /dev/null: it is not a regular file"));
+    assert_int_equal(run("report %s --sqlite /no/such/folder/x", chain), 2);
+    assert_non_null(strstr(answer, "report: /no/such/folder/x: No such file"));
     assert_int_equal(run("report %s", empty), 0);
-    assert_non_null(strstr(answer, "No iteration"));
+    assert_non_null(strstr(answer, "Nothing was recorded"));
 }
 
 static double ratio_of_answer(void)
