@@ -134,13 +134,15 @@ $(BUILD)/obj/trace/perfetto.o: $(BUILD)/gen/trace/perfetto.pb-c.h
 $(BUILD)/obj/trace/perfetto.o: CPPFLAGS += -I$(BUILD)/gen
 GENERATED_OBJECTS = $(addprefix $(BUILD)/obj/gen/,html_page.o sqlite_tables.o trace/perfetto.pb-c.o)
 
+# What the trace's reader needs: symbols and lines of code, C++ names, compression.
+TRACE_LIBS = -Wl,--as-needed -ldw -lelf -lstdc++ -l:libzstd.a
+
 # --- command line ----------------------------------------------------------------------------------
 ifneq ($(wildcard trace/main.c),)
 trace: $(BUILD)/reprise-trace
 $(BUILD)/reprise-trace: $(call object,trace/main.c $(TRACE_SOURCES) $(POLICY_SOURCES)) $(GENERATED_OBJECTS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -ldw -lelf -lstdc++ -lm -l:libzstd.a -lsqlite3 \
-	    -l:libprotobuf-c.a -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections $(TRACE_LIBS) -lm -lsqlite3 -l:libprotobuf-c.a -o $@
 endif
 ifneq ($(wildcard policy/main.c),)
 trace: $(BUILD)/reprise-policy
@@ -155,14 +157,14 @@ $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -fPIC $(if $(filter unit/%,$*),-D__CUDA_API_VERSION_INTERNAL=) -c $< -o $@
 
-links_line = $(shell awk '/^\/\* links:/ { on = 1 } on { print } /\*\// { on = 0 }' tests/unit/$(1).c | \
+links_line = $(shell awk '/^\/\* links:/ { on = 1 } on { print } /\*\// { on = 0 }' $(1) | \
     sed 's|^/\* links:||; s|\*/.*||; s|^ \* ||' | tr '\n' ' ')
+# The files that a test or fuzzer $(1) names in its first lines.
 test_links = $(filter-out %/main.c,$(foreach link,$(call links_line,$(1)),$(if $(findstring %,$(link)),$(wildcard $(subst %,*,$(link))),$(link))))
 define UNIT_RULE
-$(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call object,$(call test_links,$(1))) tests/unit/$(1).c
+$(BUILD)/unit/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call object,$(call test_links,tests/unit/$(1).c)) tests/unit/$(1).c
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -l:libzstd.a -ldl \
-	    -Wl,--as-needed -ldw -lelf -lstdc++ -o $$@
+	$$(Q)$$(CC) $$(CFLAGS) $$(filter %.o,$$^) -Wl,--gc-sections -lcmocka -lm -ldl $(TRACE_LIBS) -o $$@
 endef
 $(foreach test,$(UNIT_TESTS),$(eval $(call UNIT_RULE,$(test))))
 unit: $(UNIT_TESTS:%=$(BUILD)/unit/%) ## build the unit tests
@@ -213,7 +215,7 @@ format: ## clang-format all C files
 
 $(BUILD)/bench/bench_policy: $(call object,tests/bench/bench_policy.c $(POLICY_SOURCES) $(TRACE_SOURCES))
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections -Wl,--as-needed -ldw -lelf -lstdc++ -lm -l:libzstd.a -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -Wl,--gc-sections $(TRACE_LIBS) -lm -o $@
 $(BUILD)/bench/exhaustive: tests/bench/exhaustive.c
 	@mkdir -p $(@D)
 	$(COMPILE) $< -o $@

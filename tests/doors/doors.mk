@@ -85,5 +85,5 @@ doors: $(BUILD)/bench/make_trace
 # What the recording tests look into traces with.
 $(BUILD)/e2e/show_trace: $(call object,tests/e2e/show_trace.c trace/symbols.c trace/file.c trace/records.c trace/records_events.c)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -ldw -lelf -lstdc++ -lm -o $@
+	$(Q)$(CC) $(CFLAGS) $^ $(TRACE_LIBS) -lm -o $@
 doors: $(BUILD)/e2e/show_trace

@@ -11,14 +11,13 @@ TIME ?= 10
 fuzz: fuzzers ## damaged input into every reader, with sanitizers; TIME=seconds for each, NAME=one,two
 	@BUILD=$(BUILD) TIME=$(TIME) NAME=$(NAME) scripts/fuzz
 
-fuzz_links = $(filter-out %/main.c,$(foreach link,$(shell sed -n '1s|^/\* links:\(.*\)\*/|\1|p' tests/fuzz/fuzz_$(1).c),\
-    $(if $(findstring %,$(link)),$(wildcard $(subst %,*,$(link))),$(link)))) tests/fuzz/fuzz_$(1).c tests/fuzz/files.c
+fuzz_links = $(call test_links,tests/fuzz/fuzz_$(1).c) tests/fuzz/fuzz_$(1).c tests/fuzz/files.c
 
 # $(1): folder, $(2): compiler, $(3): its own flags, $(4): target, $(5): the file that drives it
 define FUZZ_RULE
 $(BUILD)/fuzz/$(1)/$(4): $(patsubst %.c,$(BUILD)/fuzz/obj/$(1)/%.o,$(call fuzz_links,$(4)) $(5))
 	@mkdir -p $$(@D)
-	$$(Q)$(2) $$(FUZZ_FLAGS) $(if $(3),-fsanitize=fuzzer) $$^ -lm -l:libzstd.a -ldl -o $$@
+	$$(Q)$(2) $$(FUZZ_FLAGS) $(if $(3),-fsanitize=fuzzer) $$^ -lm -ldl $(TRACE_LIBS) -o $$@
 fuzzers: $(BUILD)/fuzz/$(1)/$(4)
 endef
 $(BUILD)/fuzz/obj/mutate/%.o: %.c
