@@ -11,9 +11,9 @@ static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000
 
 /* In the order in which they are asked; what seldom wins comes last, when there is effort left. */
 static const struct strategy *const strategies[] = {
-    &strategy_greedy,    &strategy_swap,        &strategy_revolve,       &strategy_checkpoints,
-    &strategy_portfolio, &strategy_log,         &strategy_exact,         &strategy_refine,
-    &strategy_chain,     &strategy_chen_budget, &strategy_chen_segments,
+    &strategy_greedy,    &strategy_swap,  &strategy_revolve,     &strategy_checkpoints,
+    &strategy_portfolio, &strategy_log,   &strategy_exact,       &strategy_refine,
+    &strategy_polish,    &strategy_chain, &strategy_chen_budget, &strategy_chen_segments,
 };
 
 struct best {
@@ -82,6 +82,7 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
                                            struct strategy_request *request, struct best *best)
 {
     const size_t count = sizeof strategies / sizeof strategies[0];
+    request->best = &best->items;
     for (size_t k = 0; k < 2 * count; k++) {
         const struct strategy *strategy = strategies[k % count];
         request->is_thorough = k >= count;
