@@ -7,7 +7,6 @@
 
 enum { ROUNDS = 200000, PATIENCE = 2500, MOVES = 8 };
 #define WORSE 0.001
-#define SHARE 0.7 /* of the effort that is left: the rest is for polishing */
 
 struct refiner {
     const struct graph *graph;
@@ -180,15 +179,10 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
                                  struct item_list *out)
 {
     const struct policy_problem *p = graph->problem;
-    struct effort part = *request->effort;
-    struct strategy_request own = *request;
-    struct refiner r = {.graph = graph, .request = &own, .seed = 1};
-    if (part.allowed > part.steps)
-        part.allowed = part.steps + (uint64_t)(SHARE * (double)(part.allowed - part.steps));
-    own.effort = &part;
+    struct refiner r = {.graph = graph, .request = request, .seed = 1};
     if (!request->is_thorough || !request->incumbent || !request->incumbent->has_plan)
         return STRATEGY_NOTHING;
-    attempts_begin(&r.search, graph, &own);
+    attempts_begin(&r.search, graph, request);
     r.weight = malloc(sizeof *r.weight * ((size_t)p->version_count + 1));
     r.current_weight = malloc(sizeof *r.weight * ((size_t)p->version_count + 1));
     r.times = malloc(sizeof *r.times * ((size_t)p->operation_count + 1));
@@ -209,7 +203,6 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     free(r.weight);
     free(r.current_weight);
     free(r.times);
-    request->effort->steps = part.steps;
     return attempts_end(&r.search, out);
 }
 

@@ -22,6 +22,7 @@ struct strategy_request {
     bool is_thorough;    /* false in the first round: try only what is most likely to win */
     bool any_will_do;    /* stop at the first plan under the cap */
     uint32_t pivot;      /* position at which the undropped run holds most */
+    uint64_t bound_ns;   /* no plan without swapping adds less */
     uint64_t give_up_ns; /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     struct effort *effort;
     const struct cut *cut;        /* at the pivot; NULL where none was made */
