@@ -4,7 +4,8 @@
 #include "policy/tidy.h"
 #include <string.h>
 
-enum { TIDY_STEPS = 24 };
+enum { TIDY_STEPS = 12 };
+#define USUAL_SHARE 0.93
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
 {
@@ -60,6 +61,13 @@ bool attempts_offer(struct attempt_search *s, struct item_list *items)
     return is_better;
 }
 
+/* Tidying costs more than the attempt: only for what may become the best by it. */
+static bool is_promising(const struct attempt_search *s, uint64_t replay_ns, bool may_swap)
+{
+    double most = s->tidied_to > 0 && s->tidied_to < USUAL_SHARE ? s->tidied_to * 0.98 : USUAL_SHARE;
+    return may_swap || s->best_ns == UINT64_MAX || (double)replay_ns * most < (double)s->best_ns;
+}
+
 bool attempts_try(struct attempt_search *s, struct forward_settings settings)
 {
     struct item_list items = {0};
@@ -79,10 +87,22 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     enum forward_result result = forward_plan(s->graph, &settings, &items, &replay_ns);
     s->out_of_memory |= result == FORWARD_NO_MEMORY;
     s->is_late |= effort_is_spent(s->request->effort);
+    double share = s->tidied_to > 0 && s->tidied_to < 1 ? s->tidied_to : 1;
+    s->last_ns = result == FORWARD_DONE ? (uint64_t)((double)replay_ns * share) : UINT64_MAX;
     if (result != FORWARD_DONE)
         return false;
+    if (!is_promising(s, replay_ns, settings.swap_weight >= 0)) {
+        items_release(&items);
+        return false;
+    }
+    uint64_t best_ns = s->best_ns;
     if (!take_if_better(s, &items))
         return false;
+    s->last_ns = s->best_ns;
+    if (settings.swap_weight < 0 && replay_ns && best_ns != UINT64_MAX) {
+        double left = (double)s->best_ns / (double)replay_ns;
+        s->tidied_to = left < s->tidied_to || s->tidied_to <= 0 ? left : s->tidied_to;
+    }
     note_incumbent(s, &settings);
     return true;
 }

@@ -34,6 +34,11 @@ struct solver {
     double *threshold;
 };
 
+static bool is_needed_at(const struct graph *g, uint32_t pivot, uint32_t v)
+{
+    return graph_is_needed(g, v) && g->last_need[v] >= pivot;
+}
+
 static bool is_given(const struct graph *g, uint32_t pivot, uint32_t v)
 {
     const struct policy_version *version = &g->problem->versions[v];
@@ -42,7 +47,7 @@ static bool is_given(const struct graph *g, uint32_t pivot, uint32_t v)
     for (uint32_t k = g->need_first[pivot]; k < g->need_first[pivot + 1]; k++)
         if (g->needs[k] == v)
             return true;
-    return g->last_need[v] >= pivot && g->rebuildable_until[v] <= pivot;
+    return is_needed_at(g, pivot, v) && g->rebuildable_until[v] <= pivot;
 }
 
 static enum standing standing_of(const struct graph *g, uint32_t pivot, uint32_t v)
@@ -51,7 +56,7 @@ static enum standing standing_of(const struct graph *g, uint32_t pivot, uint32_t
         return STANDING_GONE;
     if (is_given(g, pivot, v))
         return STANDING_GIVEN;
-    return g->last_need[v] >= pivot ? STANDING_WANTED : STANDING_DEAD;
+    return is_needed_at(g, pivot, v) ? STANDING_WANTED : STANDING_DEAD;
 }
 
 static bool is_born_before(const struct graph *g, uint32_t v, uint32_t pivot)

@@ -9,7 +9,7 @@
 #include "policy/strategy.h"
 #include <stdlib.h>
 
-enum { MOST_VERSIONS = 64, MOST_OPERATIONS = 400, MOST_DROPS = 3000, STEPS_PER_STATE = 30, STEPS_PER_DROP = 3 };
+enum { MOST_VERSIONS = 64, MOST_OPERATIONS = 400, MOST_DROPS = 3000, STEPS_PER_STATE = 40, STEPS_PER_DROP = 12 };
 
 #define IMPOSSIBLE UINT64_MAX
 
@@ -21,7 +21,6 @@ struct explorer {
     uint64_t *wanted;        /* per position: versions made before that the program needs from there on */
     uint64_t *droppable;     /* per position: versions that may be dropped there */
     uint64_t *reads, *makes; /* per operation */
-    uint64_t step_limit;
     uint32_t drops_tried;
     bool is_incomplete; /* some choice was left out: the result may be improved on */
 };
@@ -260,8 +259,6 @@ static bool begin(struct explorer *x)
     x->makes = x->reads + positions;
     fill_operations(x);
     fill_positions(x);
-    uint64_t spent = x->request->effort->steps, allowed = x->request->effort->allowed;
-    x->step_limit = spent < allowed ? spent + (allowed - spent) / 2 : spent;
     return true;
 }
 
@@ -281,7 +278,7 @@ static enum strategy_result search(struct explorer *x, struct item_list *out)
             x->request->incumbent->is_optimal = !x->is_incomplete;
             return write_path(x, index, out) ? STRATEGY_FOUND : STRATEGY_NO_MEMORY;
         }
-        if (x->request->effort->steps > x->step_limit || x->states.is_full)
+        if (effort_is_used_up(x->request->effort) || x->states.is_full)
             return STRATEGY_NOTHING;
         expand(x, index);
     }
@@ -294,7 +291,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
 {
     const struct policy_problem *p = graph->problem;
     struct explorer x = {.graph = graph, .request = request};
-    if (request->is_thorough || !request->incumbent || p->version_count > MOST_VERSIONS ||
+    if (!request->incumbent || request->incumbent->is_optimal || p->version_count > MOST_VERSIONS ||
         p->operation_count > MOST_OPERATIONS)
         return STRATEGY_NOTHING;
     enum strategy_result result = begin(&x) ? search(&x, out) : STRATEGY_NO_MEMORY;

@@ -13,8 +13,9 @@
 
 struct forward_settings {
     uint64_t cap;
-    const double *hold;   /* per version, or NULL; > 0 holds also what is dead */
-    bool flat_hold;       /* hold alone decides up to the pivot, not distance */
+    const double *hold; /* per version, or NULL; > 0 holds also what is dead */
+    bool flat_hold;     /* hold decides up to the pivot, distance only by hold_beta */
+    double hold_beta;
     const double *weight; /* per version, or NULL: factor on every score */
     uint32_t pivot;
     bool counts_dead; /* what is there but dead counts as dropped in the cost of rebuilding others */

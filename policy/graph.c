@@ -277,7 +277,9 @@ bool graph_undropped_bytes(const struct graph *g, uint64_t *bytes)
     for (uint32_t v = 0; v < p->version_count; v++) {
         const struct policy_version *version = &p->versions[v];
         uint32_t from = version->producer == POLICY_NONE ? 0 : version->producer, replaced = graph_replaced_at(g, v);
-        uint32_t to = g->last_need[v] + 1 > version->droppable_from ? g->last_need[v] + 1 : version->droppable_from;
+        bool goes_at_once = version->producer == POLICY_NONE && !graph_is_needed(g, v);
+        uint32_t last = goes_at_once ? 0 : g->last_need[v] + 1;
+        uint32_t to = last > version->droppable_from ? last : version->droppable_from;
         if (to > n + 1)
             to = n + 1;
         if (g->replaced_by[v] != POLICY_NONE && replaced < to)

@@ -35,6 +35,12 @@ bool policy_problem_is_valid(const struct policy_problem *problem, char *why, si
 bool graph_build(struct graph *graph, const struct policy_problem *problem);
 void graph_release(struct graph *graph);
 
+/* Does the program ever need v? */
+static inline bool graph_is_needed(const struct graph *graph, uint32_t version)
+{
+    return graph->problem->versions[version].is_kept || graph->reader_first[version + 1] > graph->reader_first[version];
+}
+
 /* Position at which the program overwrites v in place, or operation_count where it never does. */
 uint32_t graph_replaced_at(const struct graph *graph, uint32_t version);
 

@@ -9,12 +9,19 @@
 
 static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000000;
 
-/* In the order in which they are asked; what seldom wins comes last, when there is effort left. */
-static const struct strategy *const strategies[] = {
-    &strategy_greedy,    &strategy_swap,        &strategy_revolve,       &strategy_checkpoints,
-    &strategy_portfolio, &strategy_log,         &strategy_exact,         &strategy_refine,
-    &strategy_chain,     &strategy_chen_budget, &strategy_chen_segments,
+/* In the order in which they are asked, twice: first quickly, then thoroughly, with a share of the effort that is left.
+ */
+static const struct turn {
+    const struct strategy *strategy;
+    double quick_share, thorough_share;
+} turns[] = {
+    {&strategy_greedy, 1, 0.05},        {&strategy_swap, 1, 0.4},         {&strategy_revolve, 1, 1},
+    {&strategy_checkpoints, 0.4, 0.1},  {&strategy_portfolio, 0.5, 0.15}, {&strategy_log, 1, 1},
+    {&strategy_exact, 0.1, 0.5},        {&strategy_chain, 0.3, 0.1},      {&strategy_chen_budget, 1, 0.08},
+    {&strategy_chen_segments, 1, 0.04}, {&strategy_refine, 1, 0.75},      {&strategy_polish, 1, 1},
 };
+
+enum { TURNS = sizeof turns / sizeof turns[0], BRIEF_ALWAYS_NS = 2000000, BRIEF_PER_OPERATION_NS = 20000 };
 
 struct best {
     struct item_list items;
@@ -67,7 +74,9 @@ static enum strategy_result run_strategy(const struct strategy *strategy, const 
 static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options,
                                            uint64_t cap, struct effort *effort)
 {
-    *effort = effort_of(options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS);
+    uint64_t deadline = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
+    uint64_t brief = BRIEF_ALWAYS_NS + (uint64_t)BRIEF_PER_OPERATION_NS * graph->problem->operation_count;
+    *effort = effort_of(options->is_brief && brief < deadline ? brief : deadline);
     struct strategy_request request = {.cap = cap,
                                        .may_swap = options->may_swap,
                                        .may_not_replay = options->may_not_replay,
@@ -78,23 +87,48 @@ static struct strategy_request request_for(const struct graph *graph, const stru
     return request;
 }
 
+static bool may_run(const struct strategy *strategy, const struct policy_options *options)
+{
+    if (options->only_strategy)
+        return strcmp(options->only_strategy, strategy->name) == 0;
+    return !options->may_not_replay || strategy == &strategy_swap || strategy == &strategy_refine;
+}
+
+/* One strategy with its share of what is left; all of it where it is the only one. */
+static enum strategy_result take_turn(const struct turn *turn, const struct graph *graph, bool is_alone,
+                                      struct strategy_request *request, struct best *best)
+{
+    struct effort *whole = request->effort, part = *whole;
+    double share = is_alone ? 1 : request->is_thorough ? turn->thorough_share : turn->quick_share;
+    if (part.allowed > part.steps)
+        part.allowed = part.steps + (uint64_t)(share * (double)(part.allowed - part.steps));
+    request->effort = &part;
+    enum strategy_result result = run_strategy(turn->strategy, graph, request, best);
+    whole->steps = part.steps;
+    request->effort = whole;
+    return result;
+}
+
+/* Is there nothing left to win, or nothing to win it with? */
+static bool is_enough(const struct strategy_request *request, const struct best *best)
+{
+    if (!best->items.items)
+        return false;
+    bool is_optimal = !request->may_swap && ((request->incumbent && request->incumbent->is_optimal) ||
+                                             best->found.added_nanoseconds <= request->bound_ns);
+    return is_optimal || request->give_up_ns == 0 || effort_is_spent(request->effort);
+}
+
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
-    const size_t count = sizeof strategies / sizeof strategies[0];
-    for (size_t k = 0; k < 2 * count; k++) {
-        const struct strategy *strategy = strategies[k % count];
-        request->is_thorough = k >= count;
-        if (options->only_strategy && strcmp(options->only_strategy, strategy->name) != 0)
-            continue;
-        if (options->may_not_replay && strategy != &strategy_swap && strategy != &strategy_refine)
-            continue;
-        if (run_strategy(strategy, graph, request, best) == STRATEGY_NO_MEMORY)
+    request->best = &best->items;
+    for (size_t k = 0; k < 2 * TURNS && !is_enough(request, best); k++) {
+        const struct turn *turn = &turns[k % TURNS];
+        request->is_thorough = k >= TURNS;
+        if (may_run(turn->strategy, options) &&
+            take_turn(turn, graph, options->only_strategy, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
-        if (best->items.items && request->incumbent && request->incumbent->is_optimal && !request->may_swap)
-            break;
-        if (best->items.items && (request->give_up_ns == 0 || effort_is_spent(request->effort)))
-            break;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;
 }
@@ -107,7 +141,7 @@ static bool is_easy(const struct graph *graph, const struct policy_options *opti
     struct strategy_request request = request_for(graph, options, cap, &effort);
     request.any_will_do = true;
     if (!options->may_not_replay)
-        run_strategy(strategies[0], graph, &request, &best);
+        run_strategy(&strategy_greedy, graph, &request, &best);
     if (options->may_swap && !best.items.items)
         run_strategy(&strategy_swap, graph, &request, &best);
     bool is_found = best.items.items;
@@ -166,38 +200,65 @@ static enum policy_status report_infeasible(const struct graph *graph, const str
 
 static bool is_known_strategy(const char *name)
 {
-    for (size_t k = 0; k < sizeof strategies / sizeof strategies[0]; k++)
-        if (strcmp(strategies[k]->name, name) == 0)
+    for (size_t k = 0; k < TURNS; k++)
+        if (strcmp(turns[k].strategy->name, name) == 0)
             return true;
     return false;
+}
+
+/* Nothing to do: nothing to plan, where what is given fits. */
+static enum policy_status make_empty(const struct graph *graph, const struct policy_options *options, struct plan *out)
+{
+    if (start_bytes(graph->problem) > options->cap_bytes)
+        return POLICY_INFEASIBLE;
+    *out = (struct plan){.items = calloc(1, sizeof *out->items),
+                         .peak_bytes = start_bytes(graph->problem),
+                         .strategy = strategy_greedy.name};
+    return out->items ? POLICY_OK : POLICY_NO_MEMORY;
+}
+
+static enum strategy_result make_best(const struct graph *graph, const struct policy_options *options,
+                                      struct strategy_request *request, struct best *best)
+{
+    struct cut cut = {0};
+    size_t versions = (size_t)graph->problem->version_count + 1;
+    struct incumbent incumbent = {.hold = malloc(versions * sizeof(double)),
+                                  .weight = malloc(versions * sizeof(double))};
+    bool has_memory = incumbent.hold && incumbent.weight;
+    if (has_memory && graph_undropped_peak(graph, NULL) > options->cap_bytes) {
+        has_memory = cut_solve(graph, request->pivot, options->cap_bytes, &cut);
+        request->cut = &cut;
+        request->bound_ns = has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, &cut) : 0;
+    }
+    request->incumbent = &incumbent;
+    enum strategy_result result = has_memory ? run_strategies(graph, options, request, best) : STRATEGY_NO_MEMORY;
+    if (result == STRATEGY_FOUND && incumbent.is_optimal && !options->may_swap)
+        request->bound_ns = best->found.added_nanoseconds;
+    free(incumbent.hold);
+    free(incumbent.weight);
+    items_release(&incumbent.items);
+    cut_release(&cut);
+    request->cut = NULL;
+    request->incumbent = NULL;
+    return result;
 }
 
 static enum policy_status make_from_graph(const struct graph *graph, const struct policy_options *options,
                                           struct plan *out, uint64_t *floor_bytes, char *why, size_t why_bytes)
 {
     struct best best = {0};
-    struct cut cut = {0};
     struct effort effort;
     struct strategy_request request = request_for(graph, options, options->cap_bytes, &effort);
-    bool is_under_pressure = graph->problem->operation_count && graph_undropped_peak(graph, NULL) > options->cap_bytes;
-    if (is_under_pressure && !cut_solve(graph, request.pivot, options->cap_bytes, &cut))
-        return POLICY_NO_MEMORY;
-    request.cut = is_under_pressure ? &cut : NULL;
-    size_t versions = (size_t)graph->problem->version_count + 1;
-    struct incumbent incumbent = {.hold = malloc(versions * sizeof(double)),
-                                  .weight = malloc(versions * sizeof(double))};
-    request.incumbent = incumbent.hold && incumbent.weight ? &incumbent : NULL;
-    enum strategy_result result = run_strategies(graph, options, &request, &best);
-    free(incumbent.hold);
-    free(incumbent.weight);
-    items_release(&incumbent.items);
-    bool has_bound = is_under_pressure && !options->may_swap && result == STRATEGY_FOUND;
-    uint64_t bound = has_bound ? bound_nanoseconds(graph, options->cap_bytes, &cut) : 0;
-    cut_release(&cut);
+    if (graph->problem->operation_count == 0) {
+        enum policy_status status = make_empty(graph, options, out);
+        return status == POLICY_INFEASIBLE ? report_infeasible(graph, options, floor_bytes, why, why_bytes) : status;
+    }
+    enum strategy_result result = make_best(graph, options, &request, &best);
     if (result == STRATEGY_NO_MEMORY) {
         items_release(&best.items);
         return POLICY_NO_MEMORY;
     }
+    out->bound_nanoseconds = request.bound_ns;
     if (result != STRATEGY_FOUND)
         return report_infeasible(graph, options, floor_bytes, why, why_bytes);
     *out = (struct plan){.items = best.items.items,
@@ -205,7 +266,7 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
                          .peak_bytes = best.found.peak_bytes,
                          .run_nanoseconds = best.found.run_nanoseconds,
                          .added_nanoseconds = best.found.added_nanoseconds,
-                         .bound_nanoseconds = bound,
+                         .bound_nanoseconds = request.bound_ns,
                          .strategy = best.strategy};
     return POLICY_OK;
 }

@@ -24,7 +24,8 @@ struct plan {
     uint64_t peak_bytes;        /* fixed_bytes included; from the simulator */
     uint64_t run_nanoseconds;   /* all operations once */
     uint64_t added_nanoseconds; /* replays and what swaps cannot hide; from the simulator */
-    uint64_t bound_nanoseconds; /* no plan adds less than this (certificate); 0 if none was computed */
+    uint64_t bound_nanoseconds; /* no plan adds less than this (certificate); 0 if none was computed. Filled on
+                                   POLICY_INFEASIBLE as well: UINT64_MAX = impossible without swapping */
     const char *strategy;       /* name of the strategy that made it; static string */
 };
 
@@ -40,6 +41,7 @@ struct policy_options {
     uint64_t deadline_ns; /* planning time allowed, wall clock; 0 = default (300 ms) */
     bool may_swap;
     bool may_not_replay;       /* swapping alone */
+    bool is_brief;             /* for a running program: small problems get a small part of the deadline */
     const char *only_strategy; /* NULL: all, best wins */
 };
 

@@ -163,8 +163,7 @@ static double score_of(struct forward *f, uint32_t v)
         need = (struct need){g->problem->operation_count, g->problem->operation_count};
     double distance = 1 + (double)(g->clock[need.next] - g->clock[f->residency.position]);
     double score = is_priced ? price_of(f, v, &need) : cost_per_byte(f, v, need.until);
-    if (!(is_priced && s->flat_hold))
-        score /= raise_to(distance, s->beta);
+    score /= raise_to(distance, is_priced && s->flat_hold ? s->hold_beta : s->beta);
     if (s->weight)
         score *= s->weight[v];
     return version->bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;

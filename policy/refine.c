@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 20000, PATIENCE = 700, MOVES = 7 };
+enum { ROUNDS = 200000, PATIENCE = 2500, MOVES = 8 };
+#define WORSE 0.001
 
 struct refiner {
     const struct graph *graph;
     const struct strategy_request *request;
     struct attempt_search search;
-    double *weight;  /* tried now */
+    double *weight;                  /* tried now */
+    struct forward_settings current; /* what changes start from: the best, or not much worse */
+    double *current_weight;
+    uint64_t current_ns;
     uint32_t *times; /* per operation: replays in the best plan */
     uint64_t seed;
     double credit[MOVES]; /* how often each kind of change has helped lately */
@@ -95,6 +99,24 @@ static void protect_costly(struct refiner *r)
     }
 }
 
+/* Towards the cut: what it would keep and is run again becomes dearer, what it would run again cheaper. */
+static void follow_cut(struct refiner *r)
+{
+    const struct cut *cut = r->request->cut;
+    const struct policy_problem *p = r->graph->problem;
+    double share = draw(r) * draw(r), factor = 1.1 + 4 * draw(r) * draw(r);
+    if (!cut)
+        return;
+    double from = draw(r) < 0.5 ? 0 : draw(r) * cut->pivot, to = from + (0.05 + draw(r)) * cut->pivot;
+    for (uint32_t o = (uint32_t)from; o < cut->pivot && o < to; o++) {
+        bool is_run_by_cut = cut->threshold[o] <= cut->price, is_run = r->times[o];
+        if (is_run == is_run_by_cut || draw(r) >= share)
+            continue;
+        for (uint32_t k = 0; k < p->operations[o].write_count; k++)
+            r->weight[p->writes[p->operations[o].first_write + k]] *= is_run ? factor : 1 / factor;
+    }
+}
+
 /* One or a few versions only. */
 static void shake_few(struct refiner *r)
 {
@@ -117,11 +139,10 @@ static uint32_t choose_move(struct refiner *r)
 static bool try_change(struct refiner *r, uint32_t round)
 {
     static void (*const changes[MOVES])(struct refiner *) = {raise_repeated, shake_all,      shift_stretch, shake_some,
-                                                             lower_unused,   protect_costly, shake_few};
-    struct forward_settings settings = r->request->incumbent->settings;
-    uint32_t count = r->graph->problem->version_count;
-    for (uint32_t v = 0; v < count; v++)
-        r->weight[v] = settings.weight ? settings.weight[v] : 1;
+                                                             lower_unused,   protect_costly, shake_few,     follow_cut};
+    struct forward_settings settings = r->current;
+    size_t bytes = sizeof *r->weight * r->graph->problem->version_count;
+    memcpy(r->weight, r->current_weight, bytes);
     uint32_t move = choose_move(r);
     changes[move](r);
     if (round % 7 == 6)
@@ -135,7 +156,23 @@ static bool try_change(struct refiner *r, uint32_t round)
     settings.weight = r->weight;
     bool is_better = attempts_try(&r->search, settings);
     r->credit[move] = 0.95 * r->credit[move] + (is_better ? 1 : 0.01);
+    const struct effort *effort = r->request->effort;
+    double left = 1 - (double)effort->steps / (double)effort->allowed;
+    double most = (double)r->search.best_ns * (1 + WORSE * left * draw(r));
+    if (is_better || (double)r->search.last_ns <= most) {
+        memcpy(r->current_weight, r->weight, bytes);
+        r->current = settings;
+        r->current_ns = r->search.last_ns;
+    }
     return is_better;
+}
+
+static void start(struct refiner *r)
+{
+    count_replays(r);
+    r->current = r->request->incumbent->settings;
+    for (uint32_t v = 0; v < r->graph->problem->version_count; v++)
+        r->current_weight[v] = r->current.weight ? r->current.weight[v] : 1;
 }
 
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
@@ -147,10 +184,11 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
         return STRATEGY_NOTHING;
     attempts_begin(&r.search, graph, request);
     r.weight = malloc(sizeof *r.weight * ((size_t)p->version_count + 1));
+    r.current_weight = malloc(sizeof *r.weight * ((size_t)p->version_count + 1));
     r.times = malloc(sizeof *r.times * ((size_t)p->operation_count + 1));
-    r.search.out_of_memory = !r.weight || !r.times;
+    r.search.out_of_memory = !r.weight || !r.times || !r.current_weight;
     if (!r.search.out_of_memory)
-        count_replays(&r);
+        start(&r);
     uint32_t idle = 0;
     for (uint32_t k = 0; k < MOVES; k++)
         r.credit[k] = 1;
@@ -163,6 +201,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
         }
     }
     free(r.weight);
+    free(r.current_weight);
     free(r.times);
     return attempts_end(&r.search, out);
 }

@@ -22,11 +22,13 @@ struct strategy_request {
     bool is_thorough;    /* false in the first round: try only what is most likely to win */
     bool any_will_do;    /* stop at the first plan under the cap */
     uint32_t pivot;      /* position at which the undropped run holds most */
+    uint64_t bound_ns;   /* no plan without swapping adds less */
     uint64_t give_up_ns; /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     struct effort *effort;
-    const struct cut *cut;       /* at the pivot; NULL where none was made */
-    struct incumbent *incumbent; /* kept up to date by attempts_try */
-    uint64_t small_bytes;        /* versions of this size or less are not worth dropping */
+    const struct cut *cut;        /* at the pivot; NULL where none was made */
+    const struct item_list *best; /* the best plan so far, without items where there is none */
+    struct incumbent *incumbent;  /* kept up to date by attempts_try */
+    uint64_t small_bytes;         /* versions of this size or less are not worth dropping */
 };
 
 enum strategy_result { STRATEGY_FOUND, STRATEGY_NOTHING, STRATEGY_NO_MEMORY };
@@ -40,7 +42,7 @@ struct strategy {
 
 extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_chen_budget, strategy_portfolio,
     strategy_checkpoints, strategy_refine, strategy_chain, strategy_revolve, strategy_log, strategy_exact,
-    strategy_swap;
+    strategy_swap, strategy_polish;
 
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {
@@ -48,6 +50,8 @@ struct attempt_search {
     const struct strategy_request *request;
     struct item_list best;
     uint64_t best_ns; /* added time of `best`; give_up_ns while there is none */
+    uint64_t last_ns; /* about what the last attempt would add, UINT64_MAX where it failed */
+    double tidied_to; /* least share of a plan's replays that tidying left so far; 0 = none tidied yet */
     bool out_of_memory, is_late;
 };
 

@@ -190,33 +190,45 @@ static bool fill_gaps(struct spans *s, uint64_t cap, uint32_t *filled)
     return is_done;
 }
 
-/* Puts `next` in the place of `plan` if it is legal and no worse; releases the other. */
-static bool take_over(const struct graph *graph, uint64_t cap, struct item_list *plan, struct item_list *next)
+/* A plan, and what is known of it. */
+struct draft {
+    const struct graph *graph;
+    uint64_t cap;
+    struct item_list *plan;
+    uint64_t added_ns; /* UINT64_MAX: not legal under the cap */
+};
+
+static uint64_t added_by(const struct draft *d, const struct item_list *items)
 {
-    struct simulation before, after;
-    bool is_better = simulate_plan(graph, next->items, next->count, cap, &after, NULL) == SIMULATION_DONE &&
-                     (simulate_plan(graph, plan->items, plan->count, cap, &before, NULL) != SIMULATION_DONE ||
-                      after.added_nanoseconds <= before.added_nanoseconds);
-    if (is_better) {
-        items_release(plan);
-        *plan = *next;
-    } else {
-        items_release(next);
-    }
-    return is_better;
+    struct simulation found;
+    bool is_legal = simulate_plan(d->graph, items->items, items->count, d->cap, &found, NULL) == SIMULATION_DONE;
+    return is_legal ? found.added_nanoseconds : UINT64_MAX;
 }
 
-static bool rewrite(const struct graph *graph, uint64_t cap, struct item_list *plan, bool with_filling,
-                    uint32_t *filled)
+/* Puts `next` in the place of the plan if it is legal and no worse; releases the other. */
+static bool take_over(struct draft *d, struct item_list *next)
+{
+    uint64_t added = added_by(d, next);
+    if (added == UINT64_MAX || added > d->added_ns) {
+        items_release(next);
+        return false;
+    }
+    items_release(d->plan);
+    *d->plan = *next;
+    d->added_ns = added;
+    return true;
+}
+
+static bool rewrite(struct draft *d, bool with_filling, uint32_t *filled)
 {
     struct spans s;
     struct item_list next = {0};
     *filled = 0;
-    if (!spans_collect(&s, graph, plan))
+    if (!spans_collect(&s, d->graph, d->plan))
         return false;
     spans_remove_useless(&s);
-    bool has_memory = !with_filling || fill_gaps(&s, cap, filled);
-    if (has_memory && spans_write(&s, &next) && !take_over(graph, cap, plan, &next))
+    bool has_memory = !with_filling || fill_gaps(&s, d->cap, filled);
+    if (has_memory && spans_write(&s, &next) && !take_over(d, &next))
         *filled = 0;
     spans_release(&s);
     return has_memory;
@@ -224,11 +236,13 @@ static bool rewrite(const struct graph *graph, uint64_t cap, struct item_list *p
 
 bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan)
 {
+    struct draft d = {graph, cap, plan, UINT64_MAX};
     uint32_t filled;
-    if (!rewrite(graph, cap, plan, false, &filled))
+    d.added_ns = added_by(&d, plan);
+    if (d.added_ns == UINT64_MAX && !rewrite(&d, false, &filled)) /* above the cap: earlier drops may help */
         return false;
     for (int round = 0; round < FILL_ROUNDS; round++) {
-        if (!rewrite(graph, cap, plan, true, &filled))
+        if (!rewrite(&d, true, &filled))
             return false;
         if (!filled)
             break;

@@ -205,7 +205,8 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
     problem->out_bytes_per_ns = problem->in_bytes_per_ns = config()->may_swap ? script->copy_bytes_per_ns : 0;
     struct policy_options options = {.cap_bytes =
                                          (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
-                                     .deadline_ns = PLANNING_NANOSECONDS};
+                                     .deadline_ns = PLANNING_NANOSECONDS,
+                                     .is_brief = true};
     tracing_write(script, problem, stats_row_count());
     if (config()->cap_bytes == 0) {
         return false; /* recording only */

@@ -1,0 +1,361 @@
+/* Polishing: takes the best plan and edits it. A replay is taken out; where that leaves too little memory, other
+ * versions are let go for a while instead and rebuilt before their next use; what costs less in the end stays, and at
+ * first sometimes what costs a little more (annealing). */
+#include "policy/strategy.h"
+#include "policy/timeline.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 48, PATIENCE = 12000, PROBES = 3, STEPS_PER_WORK = 4 };
+
+struct edit {
+    bool is_insertion;
+    uint32_t operation, gap, slot;
+};
+
+struct polisher {
+    const struct graph *graph;
+    const struct strategy_request *request;
+    struct timeline timeline;
+    struct edit edits[MOST_EDITS]; /* of the present move, to be undone if it fails */
+    uint32_t edit_count;
+    bool is_over;                     /* the present move does too much */
+    uint64_t seed, least_cost, limit; /* cost above which the present move is worthless */
+    double temperature;
+    struct item_list best;
+};
+
+/* SplitMix64, as a number in [0, 1). */
+static double draw(struct polisher *s)
+{
+    uint64_t z = s->seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+static uint32_t draw_below(struct polisher *s, uint32_t limit)
+{
+    return (uint32_t)(draw(s) * limit);
+}
+
+static void note(struct polisher *s, bool is_insertion, const struct execution *x)
+{
+    if (s->edit_count < MOST_EDITS)
+        s->edits[s->edit_count++] = (struct edit){is_insertion, x->operation, x->gap, x->slot};
+    if (s->edit_count == MOST_EDITS)
+        s->is_over = true;
+}
+
+static void take_out(struct polisher *s, uint32_t x)
+{
+    if (s->is_over)
+        return;
+    note(s, false, &s->timeline.executions[x]);
+    timeline_remove(&s->timeline, x);
+}
+
+static void undo(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    while (s->edit_count && !t->out_of_memory) {
+        const struct edit *e = &s->edits[--s->edit_count];
+        uint32_t at = t->gaps[e->gap].executions[e->slot];
+        if (e->is_insertion)
+            timeline_remove(t, at);
+        else
+            timeline_insert(t, e->operation, at);
+    }
+}
+
+/* Takes out the replays that made what operation `o` needs at x and that nobody uses any more, and what they needed. */
+static void sweep(struct polisher *s, uint32_t source)
+{
+    uint32_t pending[MOST_EDITS], count = 0;
+    const struct graph *g = s->graph;
+    struct timeline *t = &s->timeline;
+    pending[count++] = source;
+    while (count && !s->is_over) {
+        uint32_t x = pending[--count];
+        uint32_t o = t->executions[x].operation, sources[16], found = 0;
+        if (t->executions[x].replay == POLICY_NONE ||
+            t->gaps[t->executions[x].gap].executions[t->executions[x].slot] != x || !timeline_is_useless(t, x))
+            continue;
+        for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1] && found < 16; k++)
+            sources[found++] = timeline_source(t, g->needs[k], x);
+        take_out(s, x);
+        for (uint32_t k = 0; k < found && count < MOST_EDITS; k++)
+            if (t->executions[sources[k]].replay != POLICY_NONE)
+                pending[count++] = sources[k];
+    }
+}
+
+static void take_out_all(struct polisher *s, uint32_t x)
+{
+    const struct graph *g = s->graph;
+    struct timeline *t = &s->timeline;
+    uint32_t o = t->executions[x].operation, sources[16], found = 0;
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1] && found < 16; k++)
+        sources[found++] = timeline_source(t, g->needs[k], x);
+    take_out(s, x);
+    for (uint32_t k = 0; k < found && !s->is_over; k++)
+        if (t->executions[sources[k]].replay != POLICY_NONE)
+            sweep(s, sources[k]);
+}
+
+static bool may_replay(const struct polisher *s, uint32_t o, uint32_t gap)
+{
+    return o != POLICY_NONE && s->timeline.is_movable[o] && gap >= s->timeline.earliest[o] && gap <= s->graph->until[o];
+}
+
+/* Replays `operation` before execution `next`, and before it what it lacks there. What is not there any more is kept
+ * from its last use on where that fits, or made again. Returns the execution, POLICY_NONE where it fails. */
+static uint32_t put_in(struct polisher *s, uint32_t operation, uint32_t next)
+{
+    struct timeline *t = &s->timeline;
+    const struct graph *g = s->graph;
+    const struct policy_problem *p = g->problem;
+    uint32_t wanted[MOST_EDITS], count = 0, made = 0, result = POLICY_NONE;
+    uint64_t cost = t->cost;
+    wanted[count++] = operation;
+    for (uint32_t head = 0; head < count; head++) {
+        uint32_t o = wanted[head];
+        cost += p->operations[o].nanoseconds;
+        if (cost > s->limit || !may_replay(s, o, t->executions[next].gap))
+            return POLICY_NONE;
+        for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
+            uint32_t v = g->needs[k], source = timeline_source(t, v, next), producer = p->versions[v].producer;
+            uint32_t last = timeline_last_use(t, source, v);
+            bool is_listed = false;
+            for (uint32_t j = 0; j < count; j++)
+                is_listed |= wanted[j] == producer;
+            if (is_listed || !timeline_is_before(t, last, next))
+                continue;
+            bool can_keep = timeline_most(t, last, next) + (int64_t)p->versions[v].bytes <= t->cap;
+            bool can_make = may_replay(s, producer, t->executions[next].gap) && count < MOST_EDITS / 2;
+            if (can_make && (can_keep ? draw(s) < 0.1 : draw(s) < 0.9))
+                wanted[count++] = producer;
+        }
+    }
+    /* in the order of the program: what they lack was found from the last to the first */
+    for (; made < count && !s->is_over; made++) {
+        uint32_t least = POLICY_NONE, at = 0;
+        for (uint32_t k = 0; k < count; k++)
+            if (wanted[k] < least) {
+                least = wanted[k];
+                at = k;
+            }
+        wanted[at] = POLICY_NONE;
+        uint32_t x = timeline_insert(t, least, next);
+        if (x == POLICY_NONE)
+            return POLICY_NONE;
+        note(s, true, &t->executions[x]);
+        result = least == operation ? x : result;
+    }
+    return s->is_over ? POLICY_NONE : result;
+}
+
+/* Is v present at x without being needed there, so that it could go for a while? */
+static bool is_idle(const struct polisher *s, uint32_t v, uint32_t x, uint32_t *source)
+{
+    const struct timeline *t = &s->timeline;
+    const struct graph *g = s->graph;
+    uint32_t producer = g->problem->versions[v].producer, o = t->executions[x].operation;
+    if (producer == POLICY_NONE || !t->is_movable[producer] || !g->problem->versions[v].bytes)
+        return false;
+    *source = timeline_source(t, v, x);
+    if (*source == POLICY_NONE || !timeline_is_before(t, x, timeline_last_use(t, *source, v)))
+        return false;
+    if (o < g->problem->operation_count)
+        for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++)
+            if (g->needs[k] == v)
+                return false;
+    return true;
+}
+
+/* Lets go what is cheap to rebuild for its bytes, from around x to its next use. */
+static bool make_way(struct polisher *s, uint32_t x)
+{
+    struct timeline *t = &s->timeline;
+    const struct policy_problem *p = s->graph->problem;
+    uint32_t best = POLICY_NONE, best_next = POLICY_NONE;
+    double least = HUGE_VAL;
+    uint32_t tries = p->version_count < SAMPLES ? p->version_count : SAMPLES;
+    int64_t excess = timeline_peak(t) - t->cap;
+    for (uint32_t k = 0; k < 4 * tries && k < 8 * SAMPLES; k++) {
+        uint32_t v = draw_below(s, p->version_count), source;
+        t->work += 1;
+        if (!is_idle(s, v, x, &source))
+            continue;
+        uint32_t next = timeline_next_use(t, source, v, x);
+        if (next == POLICY_NONE || !may_replay(s, p->versions[v].producer, t->executions[next].gap))
+            continue;
+        double bytes = (double)((int64_t)p->versions[v].bytes < excess ? (int64_t)p->versions[v].bytes : excess);
+        double score = ((double)p->operations[p->versions[v].producer].nanoseconds + 1) / bytes * exp(2 * draw(s));
+        if (score < least) {
+            least = score;
+            best = p->versions[v].producer;
+            best_next = next;
+        }
+    }
+    return best != POLICY_NONE && put_in(s, best, best_next) != POLICY_NONE;
+}
+
+static bool repair(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    for (uint32_t k = 0; timeline_peak(t) > t->cap; k++)
+        if (k == MOST_REPAIRS || s->is_over || !make_way(s, timeline_peak_at(t)))
+            return false;
+    return true;
+}
+
+/* After memory was set free: tries to do without a few replays. */
+static void fill_room(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    for (uint32_t k = 0; k < PROBES && t->replay_count && !s->is_over; k++) {
+        uint32_t before = s->edit_count;
+        take_out_all(s, t->replays[draw_below(s, t->replay_count)]);
+        if (timeline_peak(t) <= t->cap)
+            continue;
+        while (s->edit_count > before && !t->out_of_memory) {
+            const struct edit *e = &s->edits[--s->edit_count];
+            timeline_insert(t, e->operation, t->gaps[e->gap].executions[e->slot]);
+        }
+        s->is_over = false;
+    }
+}
+
+/* A replay goes, and others come in its place. */
+static bool move_out(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    take_out_all(s, t->replays[draw_below(s, t->replay_count)]);
+    return !s->is_over && repair(s);
+}
+
+/* Something is let go that was kept, and what becomes possible by that is done. */
+static bool move_in(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    const struct policy_problem *p = s->graph->problem;
+    uint32_t v = draw_below(s, p->version_count), source;
+    uint32_t x = t->replays[draw_below(s, t->replay_count)];
+    if (!is_idle(s, v, x, &source))
+        return false;
+    uint32_t next = timeline_next_use(t, source, v, x);
+    if (next == POLICY_NONE || put_in(s, p->versions[v].producer, next) == POLICY_NONE || !repair(s))
+        return false;
+    fill_room(s);
+    return true;
+}
+
+/* A replay runs at another time: early, where one of its inputs was at hand, or right before its first use. */
+static bool move_along(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    const struct graph *g = s->graph;
+    uint32_t x = t->replays[draw_below(s, t->replay_count)], o = t->executions[x].operation, next = POLICY_NONE;
+    uint32_t needs = g->need_first[o + 1] - g->need_first[o];
+    if (draw(s) < 0.3 || !needs) {
+        const struct policy_operation *op = &g->problem->operations[o];
+        for (uint32_t k = 0; k < op->write_count; k++) {
+            uint32_t use = timeline_next_use(t, x, g->problem->writes[op->first_write + k], x);
+            next = use != POLICY_NONE && (next == POLICY_NONE || timeline_is_before(t, use, next)) ? use : next;
+        }
+    } else {
+        uint32_t v = g->needs[g->need_first[o] + draw_below(s, needs)], source = timeline_source(t, v, x);
+        next = source;
+        for (uint32_t hops = draw_below(s, 4); hops > 0; hops--) {
+            uint32_t use = timeline_next_use(t, source, v, next);
+            next = use == POLICY_NONE || !timeline_is_before(t, use, x) ? next : use;
+        }
+        const struct execution *at = &t->executions[next];
+        const struct gap *gap = &t->gaps[at->gap];
+        next = at->slot + 1 < gap->count      ? gap->executions[at->slot + 1]
+               : at->gap < t->operation_count ? t->gaps[at->gap + 1].executions[0]
+                                              : POLICY_NONE;
+    }
+    if (next == POLICY_NONE || next == x || put_in(s, o, next) == POLICY_NONE)
+        return false;
+    take_out_all(s, x);
+    return !s->is_over && repair(s);
+}
+
+static bool keep_best(struct polisher *s)
+{
+    struct item_list items = {0};
+    if (s->timeline.cost >= s->least_cost)
+        return true;
+    if (!timeline_write(&s->timeline, &items))
+        return false;
+    items_release(&s->best);
+    s->best = items;
+    s->least_cost = s->timeline.cost;
+    return true;
+}
+
+/* One move; true when it was kept. */
+static bool try_move(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    uint64_t before = t->cost;
+    double kind = draw(s);
+    s->edit_count = 0;
+    s->is_over = false;
+    s->limit = before + (uint64_t)(-s->temperature * log(1 - draw(s)));
+    s->limit = s->limit < 2 * before ? s->limit : 2 * before;
+    uint64_t accepted = s->limit;
+    s->limit += before / 64; /* on the way more may be spent than in the end */
+    bool is_kept = kind < 0.5 ? move_out(s) : kind < 0.75 ? move_in(s) : move_along(s);
+    is_kept = is_kept && !s->is_over && timeline_peak(t) <= t->cap && t->cost <= accepted && !t->out_of_memory;
+    if (!is_kept)
+        undo(s);
+    return is_kept;
+}
+
+static void run(struct polisher *s)
+{
+    struct timeline *t = &s->timeline;
+    struct effort *effort = s->request->effort;
+    uint64_t start = effort->steps, share = effort->allowed > start ? effort->allowed - start : 0;
+    double mean = t->replay_count ? (double)t->cost / t->replay_count : 0;
+    bool is_large = s->graph->problem->operation_count > 3000;
+    uint32_t idle = 0;
+    while (t->replay_count && idle < PATIENCE && effort->steps < start + share && !effort_is_spent(effort)) {
+        double left = 1 - (double)(effort->steps - start) / (double)share;
+        s->temperature = is_large ? 0 : mean * 0.6 * left * left;
+        uint64_t before = t->work;
+        bool is_kept = try_move(s);
+        effort->steps += (t->work - before) * STEPS_PER_WORK + 8;
+        idle = is_kept && t->cost < s->least_cost ? 0 : idle + 1;
+        if (t->out_of_memory || !keep_best(s))
+            break;
+    }
+}
+
+static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
+                                 struct item_list *out)
+{
+    struct polisher s = {.graph = graph, .request = request, .seed = 7};
+    if (!request->is_thorough || !request->best || !request->best->items)
+        return STRATEGY_NOTHING;
+    enum timeline_result begun = timeline_begin(&s.timeline, graph, request->cap, request->best);
+    if (begun != TIMELINE_MADE)
+        return begun == TIMELINE_UNFIT ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
+    s.least_cost = s.timeline.cost;
+    run(&s);
+    bool has_failed = s.timeline.out_of_memory;
+    timeline_end(&s.timeline);
+    struct attempt_search search;
+    attempts_begin(&search, graph, request);
+    if (s.best.items && !has_failed)
+        attempts_offer(&search, &s.best);
+    else
+        items_release(&s.best);
+    enum strategy_result result = attempts_end(&search, out);
+    return has_failed ? STRATEGY_NO_MEMORY : result;
+}
+
+const struct strategy strategy_polish = {"polish", make};
