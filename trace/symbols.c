@@ -386,9 +386,9 @@ static bool is_machinery(const struct symbols_place *place)
                                           "libffi",     "_ctypes",    "libm.so",    "libpython", "_cffi_backend",
                                           "libunwind",  "python",     "linux-vdso", NULL};
     static const char *const functions[] = {"cuda", "__cuda", "operator new", "cuMem", "cuLaunchKernel", NULL};
-    if (place->is_python)
-        return place->file && (strstr(place->file, "/site-packages/") || strstr(place->file, "/dist-packages/") ||
-                               strstr(place->file, "/lib/python") || begins(place->file, "<frozen"));
+    if (place->is_python) /* "<string>": made by a library, as a rule */
+        return !place->file || place->file[0] == '<' || strstr(place->file, "/site-packages/") ||
+               strstr(place->file, "/dist-packages/") || strstr(place->file, "/lib/python");
     return begins_with_one(place->module, modules) || begins_with_one(place->function, functions) ||
            (place->file && strstr(place->file, "/cuda_runtime.h"));
 }
@@ -402,6 +402,15 @@ static bool is_stub(const struct symbols_place *place)
     return begins_with_one(place->function, functions);
 }
 
+/* Where all is machinery: the innermost function in Python, else the innermost place. */
+static uint32_t find_any(const struct symbols_stack *stack)
+{
+    for (uint32_t i = 0; i < stack->count; i++)
+        if (stack->places[i]->is_python)
+            return i;
+    return stack->count ? 0 : TRACE_NONE;
+}
+
 static uint32_t find_origin(const struct symbols_stack *stack)
 {
     bool was_stub = false;
@@ -412,7 +421,7 @@ static uint32_t find_origin(const struct symbols_stack *stack)
         if (!was_stub && !is_around_stub && !is_machinery(place))
             return i;
     }
-    return stack->count ? 0 : TRACE_NONE;
+    return find_any(stack);
 }
 
 static void fill_stack(struct symbols *symbols, const struct trace_frames *frames, struct symbols_stack *stack)
