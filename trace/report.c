@@ -103,8 +103,8 @@ static void write_device(struct sheet *sheet)
     page_put(&sheet->page, "%s%s, ", trace->run.device ? ", " : "", report_size(trace->run.device_bytes, size));
     page_put(&sheet->page, trace->run.cap_bytes ? "cap %s" : "no cap", report_size(trace->run.cap_bytes, cap));
     if (sheet->model->run.position_count)
-        page_put(&sheet->page, "; %u allocations, %u operations, %u iterations in %s", trace->life_count,
-                 trace->submitted_count, sheet->model->iteration_count, report_time((double)trace->end_at / 1e9, size));
+        page_put(&sheet->page, "; %u iterations, %u operations, %s", sheet->model->iteration_count,
+                 trace->submitted_count, report_time((double)trace->end_at / 1e9, size));
     page_end_line(&sheet->page);
 }
 
@@ -116,11 +116,10 @@ static void write_physical(struct sheet *sheet, const struct trace_resident *res
     char all[16], held[16], rest[16];
     page_put(&sheet->page, "On the device at most %s", report_size(taken, all));
     if (taken >= view->peak_bytes)
-        page_put(&sheet->page, ": %s held at the peak + %s in frames partly used or free",
-                 report_size(view->peak_bytes, held), report_size(taken - view->peak_bytes, rest));
+        page_put(&sheet->page, ": %s held + %s partly used or free", report_size(view->peak_bytes, held),
+                 report_size(taken - view->peak_bytes, rest));
     else
-        page_put(&sheet->page, "; of the %s held at the peak %s were dropped or on the host",
-                 report_size(view->peak_bytes, held), report_size(view->peak_bytes - taken, rest));
+        page_put(&sheet->page, "; %s of the peak dropped or on the host", report_size(view->peak_bytes - taken, rest));
     page_end_line(&sheet->page);
 }
 
@@ -223,7 +222,7 @@ static void write_kinds(struct sheet *sheet, unsigned rows)
 /* Name and place share what the `taken` columns of figures leave. */
 static void write_name_place(struct sheet *sheet, const char *name, const char *place, unsigned taken)
 {
-    unsigned room = sheet->page.terminal.columns - taken - 3, wide = room * 3 / 5;
+    unsigned room = sheet->page.terminal.columns - taken - 3, wide = room * 11 / 20;
     page_put(&sheet->page, "  ");
     page_fit(&sheet->page, name, wide);
     page_put(&sheet->page, " ");
@@ -348,7 +347,7 @@ static void write_reasons(struct sheet *sheet, unsigned rows)
 {
     const struct model_view *view = &sheet->model->iteration;
     char recompute[16], swap[16], hold[16], size[16];
-    page_title(&sheet->page, "At the iteration's peak %s can be recomputed, %s only swapped, %s must stay",
+    page_title(&sheet->page, "Recomputable: %s of the peak; only swappable: %s; must stay: %s",
                report_size(view->verdict_bytes[MODEL_RECOMPUTE], recompute),
                report_size(view->verdict_bytes[MODEL_SWAP], swap), report_size(view->verdict_bytes[MODEL_HOLD], hold));
     for (uint32_t i = 0; i < rows && i < sheet->reason_count; i++) {
