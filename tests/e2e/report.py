@@ -72,7 +72,8 @@ def check_attention(fixture):
     with open(os.path.join(ROOT, "tests", "apps", match[1]), encoding="utf-8") as file:
         line = file.read().splitlines()[int(match[2]) - 1]
     assert "softmax_forward_kernel" in line, f"{match[1]}:{match[2]} is: {line}"
-    assert re.search(r"softmax_forward_kernel\s+attention\.cu:\d+\s+\d+", fixture.page.split("by what made it")[1])
+    sites = fixture.page.split("by what made it")[1]
+    assert re.search(r"softmax_forward_kernel +\d+ .*\n    at attention\.cu:\d+ causal_softmax_forward < attend", sites), sites
 
 
 def check_sums(fixture):
@@ -95,7 +96,7 @@ def check_sqlite(fixture):
     for kind, pieces, amount, _ in fixture.ask("SELECT * FROM peak_by_kind"):
         assert re.search(rf"  {re.escape(kind)} +{re.escape(size(amount))} +\d+\.\d % +{pieces} piece", fixture.page), kind
     for name, _, pieces, amount, _ in fixture.ask("SELECT * FROM peak_by_site LIMIT 4"):
-        assert re.search(rf"  {re.escape(name[:20])}\S* +\S+ +{pieces} +{re.escape(size(amount))} ", fixture.page), name
+        assert re.search(rf"  {re.escape(name[:30])}\S* +{pieces} +{re.escape(size(amount))} ", fixture.page), name
     position = fixture.ask("SELECT peak_position FROM stretch WHERE name = 'run'")[0][0]
     alive = fixture.ask(f"SELECT sum(bytes) FROM span WHERE stretch = 'run' AND born <= {position} AND ends > {position}")
     assert alive[0][0] == peak
