@@ -83,6 +83,44 @@ void page_end_line(struct page *page)
 {
     fputc('\n', page->out);
     page->column = 0;
+    page->lines++;
+}
+
+/* Bytes of the first characters of `text` that end before a blank and fit into `room`; all of a first word that is
+ * longer. */
+static size_t bytes_that_fit(const char *text, unsigned room)
+{
+    size_t at = 0, fitting = 0;
+    for (unsigned width = 0; text[at]; width++) {
+        if (text[at] == ' ' && width <= room)
+            fitting = at;
+        if (width > room && fitting)
+            return fitting;
+        at += character_at(text + at);
+    }
+    return width_of(text) <= room || !fitting ? at : fitting;
+}
+
+void page_wrap(struct page *page, const char *format, ...)
+{
+    char line[LINE_MOST];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(line, sizeof line, format, values);
+    va_end(values);
+    for (char *rest = line; *rest;) {
+        size_t bytes = bytes_that_fit(rest, page->terminal.columns - page->column);
+        char *next = rest + bytes + (rest[bytes] == ' ');
+        bool is_last = rest[bytes] == '\0';
+        rest[bytes] = '\0';
+        put_characters(page, rest, page->terminal.columns);
+        if (is_last)
+            break;
+        page_end_line(page);
+        put_blanks(page, 2);
+        rest = next;
+    }
+    page_end_line(page);
 }
 
 void page_colour(struct page *page, unsigned colour)

@@ -7,10 +7,13 @@ struct page {
     FILE *out;
     struct terminal terminal;
     unsigned column; /* characters of the current line so far */
+    unsigned lines;  /* ended so far */
 };
 
 /* Like printf, cut at the right edge; no newline. Bytes that a terminal acts upon become '?'. */
 void page_put(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Like printf, going on in new lines, two columns to the right, where the edge comes; ends the line. */
+void page_wrap(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* `text` in exactly `width` columns: cut with ".." or filled with blanks. */
 void page_fit(struct page *page, const char *text, unsigned width);
 void page_fit_right(struct page *page, const char *text, unsigned width);

@@ -21,7 +21,8 @@ struct perfetto {
     FILE *out;
     const struct model *model;
     const struct model_view *view;
-    struct flow *flows; /* by operation */
+    struct flow *flows;  /* by operation */
+    uint64_t *flow_ends; /* by id: when its producer ended */
     uint32_t flow_count;
     unsigned char *bytes;
     size_t capacity;
@@ -245,13 +246,16 @@ static uint32_t put_operation(struct perfetto *perfetto, uint32_t number, uint32
     const struct model_operation *operation = &perfetto->view->operations[number];
     Reprise__Event event = REPRISE__EVENT__INIT;
     uint64_t begun[FLOWS_PER_SLICE], ended[FLOWS_PER_SLICE];
+    uint64_t from = operation->start_ns > *ends ? operation->start_ns : *ends;
     char *category = (char *)(uintptr_t)(operation->is_replay ? "replay" : model_operation_kind_names[operation->kind]);
     struct notes notes = {.count = 0};
     for (; flow < perfetto->flow_count && perfetto->flows[flow].operation == number; flow++) {
         const struct flow *one = &perfetto->flows[flow];
-        if (one->is_end && event.n_terminating_flow_ids < FLOWS_PER_SLICE)
+        if (one->is_end && perfetto->flow_ends[one->id] > from)
+            from = perfetto->flow_ends[one->id];
+        if (one->is_end)
             ended[event.n_terminating_flow_ids++] = one->id;
-        else if (!one->is_end && event.n_flow_ids < FLOWS_PER_SLICE)
+        else
             begun[event.n_flow_ids++] = one->id;
     }
     event.flow_ids = begun;
@@ -269,13 +273,14 @@ static uint32_t put_operation(struct perfetto *perfetto, uint32_t number, uint32
     event.n_debug_annotations = notes.count;
     event.debug_annotations = notes.pointers;
     uint64_t track = FIRST_STREAM + (uint64_t)operation->stream;
-    uint64_t from = operation->start_ns > *ends ? operation->start_ns : *ends;
+    for (size_t i = 0; i < event.n_flow_ids; i++)
+        perfetto->flow_ends[begun[i]] = from + operation->nanoseconds;
+    *ends = from + operation->nanoseconds;
     if (!operation->nanoseconds) {
         put_event(perfetto, &event, track, from, REPRISE__EVENT__TYPE__INSTANT);
         return flow;
     }
     put_event(perfetto, &event, track, from, REPRISE__EVENT__TYPE__SLICE_BEGIN);
-    *ends = from + operation->nanoseconds;
     put_end(perfetto, track, *ends);
     return flow;
 }
@@ -298,28 +303,37 @@ static uint32_t operation_of(const struct perfetto *perfetto, uint32_t analysed)
     return number ? trace_find_submitted(model->trace, number) : TRACE_NONE;
 }
 
-/* An arrow from the producer of each version to each of its readers. */
+/* An arrow from the producer of each version to each of its readers; FLOWS_PER_SLICE at most from or to one. */
 static bool find_flows(struct perfetto *perfetto)
 {
     const struct trace_recorded *recorded = perfetto->model->recorded;
     if (!recorded)
         return true;
     perfetto->flows = calloc(recorded->list_count * (size_t)2 + 1, sizeof *perfetto->flows);
-    if (!perfetto->flows)
+    perfetto->flow_ends = calloc(recorded->list_count + (size_t)1, sizeof *perfetto->flow_ends);
+    if (!perfetto->flows || !perfetto->flow_ends)
         return false;
     uint64_t id = 0;
-    for (uint32_t i = 0; i < recorded->head.operation_count; i++)
+    unsigned char *begun = calloc(perfetto->view->operation_count + (size_t)1, 1);
+    unsigned char *ended = calloc(perfetto->view->operation_count + (size_t)1, 1);
+    bool has_memory = begun && ended;
+    for (uint32_t i = 0; has_memory && i < recorded->head.operation_count; i++)
         for (uint32_t r = 0; r < recorded->operations[i].read_count; r++) {
             uint32_t producer = recorded->versions[trace_reads(recorded, i)[r]].producer;
             uint32_t from = producer == TRACE_NONE ? TRACE_NONE : operation_of(perfetto, producer);
             uint32_t to = operation_of(perfetto, i);
-            if (from == TRACE_NONE || to == TRACE_NONE || from == to)
+            if (from == TRACE_NONE || to == TRACE_NONE || from == to || begun[from] == FLOWS_PER_SLICE ||
+                ended[to] == FLOWS_PER_SLICE)
                 continue;
+            begun[from]++;
+            ended[to]++;
             perfetto->flows[perfetto->flow_count++] = (struct flow){from, ++id, false};
             perfetto->flows[perfetto->flow_count++] = (struct flow){to, id, true};
         }
+    free(begun);
+    free(ended);
     qsort(perfetto->flows, perfetto->flow_count, sizeof *perfetto->flows, by_operation);
-    return true;
+    return has_memory;
 }
 
 static void put_all(struct perfetto *perfetto, uint64_t *ends, bool *has_stream, uint32_t streams)
@@ -347,6 +361,7 @@ bool perfetto_write(FILE *out, const struct model *model)
     free(ends);
     free(has_stream);
     free(perfetto.flows);
+    free(perfetto.flow_ends);
     free(perfetto.bytes);
     return has_memory && !perfetto.is_out_of_memory;
 }

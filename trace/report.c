@@ -74,38 +74,32 @@ static void write_peak(struct sheet *sheet)
 {
     const struct model_view *view = sheet->view;
     const struct model_operation *operation = operation_at(view, view->peak_position);
-    char size[16], time[16];
+    char size[16], time[16], where[64] = "";
     uint64_t ns = view->clock_ns[view->peak_position];
-    page_put(&sheet->page, "Peak ");
+    const struct model_iteration *iteration = iteration_at(sheet->model, ns);
     page_colour(&sheet->page, 7);
-    page_put(&sheet->page, "%s", report_size(view->peak_bytes, size));
+    page_put(&sheet->page, "Peak %s", report_size(view->peak_bytes, size));
     page_colour(&sheet->page, 0);
-    if (view == &sheet->model->run) {
-        const struct model_iteration *iteration = iteration_at(sheet->model, ns);
-        page_put(&sheet->page, " at %s", report_time((double)ns / 1e9, time));
-        if (iteration)
-            page_put(&sheet->page, " in iteration %llu (%s)", (unsigned long long)iteration->index,
-                     model_phase_names[iteration->phase]);
-    } else {
-        page_put(&sheet->page, " at operation %u of %u, %s into the iteration", view->peak_position,
-                 view->position_count, report_time((double)ns / 1e9, time));
-    }
-    if (operation)
-        page_put(&sheet->page, ", as %s ran", text_of(sheet, operation->name));
-    page_end_line(&sheet->page);
+    if (view != &sheet->model->run)
+        snprintf(where, sizeof where, "at operation %u of %u, ", view->peak_position, view->position_count);
+    else if (iteration)
+        snprintf(where, sizeof where, "in iteration %llu (%s), ", (unsigned long long)iteration->index,
+                 model_phase_names[iteration->phase]);
+    page_wrap(&sheet->page, " at %s, %sas %s ran", report_time((double)ns / 1e9, time), where,
+              operation ? text_of(sheet, operation->name) : "nothing");
 }
 
 static void write_device(struct sheet *sheet)
 {
     const struct trace *trace = sheet->model->trace;
-    char size[16], cap[16];
-    page_put(&sheet->page, "%s", trace->names[trace->run.device]);
-    page_put(&sheet->page, "%s%s, ", trace->run.device ? ", " : "", report_size(trace->run.device_bytes, size));
-    page_put(&sheet->page, trace->run.cap_bytes ? "cap %s" : "no cap", report_size(trace->run.cap_bytes, cap));
+    char size[16], cap[24] = "no cap", run[96] = "", time[16];
+    if (trace->run.cap_bytes)
+        snprintf(cap, sizeof cap, "cap %s", report_size(trace->run.cap_bytes, size));
     if (sheet->model->run.position_count)
-        page_put(&sheet->page, "; %u allocations, %u operations, %u iterations in %s", trace->life_count,
-                 trace->submitted_count, sheet->model->iteration_count, report_time((double)trace->end_at / 1e9, size));
-    page_end_line(&sheet->page);
+        snprintf(run, sizeof run, "; %u iterations, %u operations, %s", sheet->model->iteration_count,
+                 trace->submitted_count, report_time((double)trace->end_at / 1e9, time));
+    page_wrap(&sheet->page, "%s%s%s, %s%s", trace->names[trace->run.device], trace->run.device ? ", " : "",
+              report_size(trace->run.device_bytes, size), cap, run);
 }
 
 /* What the job took of the device at most, by the device's own count, and how that fits what was held. */
@@ -114,14 +108,12 @@ static void write_physical(struct sheet *sheet, const struct trace_resident *res
     const struct model_view *view = sheet->view;
     uint64_t taken = resident->frames_bytes + resident->outside_bytes;
     char all[16], held[16], rest[16];
-    page_put(&sheet->page, "On the device at most %s", report_size(taken, all));
     if (taken >= view->peak_bytes)
-        page_put(&sheet->page, ": %s held at the peak + %s in frames partly used or free",
-                 report_size(view->peak_bytes, held), report_size(taken - view->peak_bytes, rest));
+        page_wrap(&sheet->page, "On the device at most %s: %s held + %s partly used or free", report_size(taken, all),
+                  report_size(view->peak_bytes, held), report_size(taken - view->peak_bytes, rest));
     else
-        page_put(&sheet->page, "; of the %s held at the peak %s were dropped or on the host",
-                 report_size(view->peak_bytes, held), report_size(view->peak_bytes - taken, rest));
-    page_end_line(&sheet->page);
+        page_wrap(&sheet->page, "On the device at most %s; %s of the peak dropped or on the host",
+                  report_size(taken, all), report_size(view->peak_bytes - taken, rest));
 }
 
 static void write_warnings(struct sheet *sheet)
@@ -129,16 +121,12 @@ static void write_warnings(struct sheet *sheet)
     const struct trace *trace = sheet->model->trace;
     char time[16];
     page_colour(&sheet->page, 1);
-    if (trace->is_cut) {
-        page_put(&sheet->page, "The file was cut off at %s: the program was killed, or still runs",
-                 report_time((double)trace->end_at / 1e9, time));
-        page_end_line(&sheet->page);
-    }
-    if (trace->lost_count) {
-        page_put(&sheet->page, "%llu events are missing: figures may be too low",
-                 (unsigned long long)trace->lost_count);
-        page_end_line(&sheet->page);
-    }
+    if (trace->is_cut)
+        page_wrap(&sheet->page, "The file was cut off at %s: the program was killed, or still runs",
+                  report_time((double)trace->end_at / 1e9, time));
+    if (trace->lost_count)
+        page_wrap(&sheet->page, "%llu events are missing: figures may be too low",
+                  (unsigned long long)trace->lost_count);
     page_colour(&sheet->page, 0);
 }
 
@@ -220,10 +208,10 @@ static void write_kinds(struct sheet *sheet, unsigned rows)
     }
 }
 
-/* Name and place share what the `taken` columns of figures leave. */
-static void write_name_place(struct sheet *sheet, const char *name, const char *place, unsigned taken)
+/* Name and place share what the `taken` columns of figures leave; the name has it all if is_alone. */
+static void write_name_place(struct sheet *sheet, const char *name, const char *place, unsigned taken, bool is_alone)
 {
-    unsigned room = sheet->page.terminal.columns - taken - 3, wide = room * 3 / 5;
+    unsigned room = sheet->page.terminal.columns - taken - 3, wide = is_alone ? room : room * 11 / 20;
     page_put(&sheet->page, "  ");
     page_fit(&sheet->page, name, wide);
     page_put(&sheet->page, " ");
@@ -243,16 +231,50 @@ static void write_right_titles(struct sheet *sheet, const char *name, const char
     page_end_line(&sheet->page);
 }
 
+/* "at attention.cu:120 attention_forward < gpt_block_forward < forward", as far as it fits. */
+static void write_calls(struct sheet *sheet, const struct model_site *site)
+{
+    const struct model *model = sheet->model;
+    const struct model_stack *stack = &model->stacks[site->stack];
+    char line[256];
+    int used = snprintf(line, sizeof line, "    at %s", text_of(sheet, site->place));
+    for (uint32_t i = stack->origin; i < stack->count && used < (int)sizeof line; i++) {
+        const char *function = text_of(sheet, model->frames[stack->first + i].function);
+        bool is_first = i == stack->origin;
+        if (strcmp(function, "_start") == 0 || strncmp(function, "__libc_start", 12) == 0 ||
+            (is_first && strcmp(function, text_of(sheet, site->place)) == 0))
+            continue;
+        if ((size_t)used + strlen(function) + 4 > sheet->page.terminal.columns)
+            break;
+        used += snprintf(line + used, sizeof line - (size_t)used, "%s%s", is_first ? " " : " < ", function);
+    }
+    page_colour(&sheet->page, 8);
+    page_put(&sheet->page, "%s", line);
+    page_colour(&sheet->page, 0);
+    page_end_line(&sheet->page);
+}
+
+/* Tall pages tell the calls in a second line. */
+static bool has_calls(const struct sheet *sheet)
+{
+    return sheet->page.terminal.rows >= 44 && sheet->model->stack_count > 1;
+}
+
 static void write_sites(struct sheet *sheet, unsigned rows)
 {
     static const char *const titles[] = {"pieces", "at peak", "share", "mean life", NULL};
     static const unsigned widths[] = {7, 11, 8, 11};
     const struct model_view *view = sheet->view;
+    unsigned end = sheet->page.lines + 1 + rows;
     char text[32];
     write_right_titles(sheet, "Held at the peak, by what made it and where", titles, widths);
-    for (uint32_t i = 0; i < rows && i < view->site_count && view->sites[i].peak_bytes; i++) {
+    for (uint32_t i = 0; i < view->site_count && view->sites[i].peak_bytes; i++) {
         const struct model_site *site = &view->sites[i];
-        write_name_place(sheet, text_of(sheet, site->name), text_of(sheet, site->place), 37);
+        bool is_double = has_calls(sheet) && site->place;
+        if (sheet->page.lines + 1 + is_double > end)
+            break;
+        write_name_place(sheet, text_of(sheet, site->name), is_double ? "" : text_of(sheet, site->place), 37,
+                         is_double);
         snprintf(text, sizeof text, "%u", site->peak_count);
         page_fit_right(&sheet->page, text, widths[0]);
         page_fit_right(&sheet->page, report_size(site->peak_bytes, text), widths[1]);
@@ -260,6 +282,8 @@ static void write_sites(struct sheet *sheet, unsigned rows)
         page_fit_right(&sheet->page, text, widths[2]);
         page_fit_right(&sheet->page, report_time(site->life_seconds / site->span_count, text), widths[3]);
         page_end_line(&sheet->page);
+        if (is_double)
+            write_calls(sheet, site);
     }
 }
 
@@ -272,7 +296,7 @@ static void write_longest(struct sheet *sheet, unsigned rows)
     for (uint32_t i = 0; i < rows && i < sheet->longest_count; i++) {
         const struct model_span *span = &sheet->lives->spans[sheet->longest[i]];
         const char *place = text_of(sheet, sheet->model->stacks[span->stack].place);
-        write_name_place(sheet, text_of(sheet, span->name), place, 33);
+        write_name_place(sheet, text_of(sheet, span->name), place, 33, false);
         page_fit_right(&sheet->page, report_size(span->bytes, text), widths[0]);
         page_fit_right(&sheet->page, report_time(model_life_seconds(sheet->lives, span), text), widths[1]);
         snprintf(text, sizeof text, "%.1f", model_byte_seconds(sheet->lives, span) * 1e3 / (1 << 20));
@@ -347,14 +371,16 @@ static void write_iterations(struct sheet *sheet, unsigned rows)
 static void write_reasons(struct sheet *sheet, unsigned rows)
 {
     const struct model_view *view = &sheet->model->iteration;
+    unsigned end = sheet->page.lines + 1 + rows;
     char recompute[16], swap[16], hold[16], size[16];
-    page_title(&sheet->page, "At the iteration's peak %s can be recomputed, %s only swapped, %s must stay",
+    page_title(&sheet->page, "Recomputable: %s of the peak; only swappable: %s; must stay: %s",
                report_size(view->verdict_bytes[MODEL_RECOMPUTE], recompute),
                report_size(view->verdict_bytes[MODEL_SWAP], swap), report_size(view->verdict_bytes[MODEL_HOLD], hold));
-    for (uint32_t i = 0; i < rows && i < sheet->reason_count; i++) {
-        page_put(&sheet->page, "  not recomputed: ");
+    for (uint32_t i = 0; i < sheet->reason_count && sheet->page.lines < end; i++) {
+        page_put(&sheet->page, "  not: ");
         page_fit_right(&sheet->page, report_size(sheet->reasons[i].bytes, size), 10);
-        page_put(&sheet->page, ", %u pieces: %s", sheet->reasons[i].spans, text_of(sheet, sheet->reasons[i].text));
+        page_put(&sheet->page, " in %u %s: %s", sheet->reasons[i].spans,
+                 sheet->reasons[i].spans == 1 ? "piece" : "pieces", text_of(sheet, sheet->reasons[i].text));
         page_end_line(&sheet->page);
     }
 }
@@ -389,7 +415,7 @@ static bool find_reasons(struct sheet *sheet)
 }
 
 /* Shares the lines of the page: what each part needs at least, then one more each in turns while there is room. */
-static struct plan share_rows(const struct sheet *sheet, unsigned head_rows)
+static struct plan share_rows(const struct sheet *sheet)
 {
     static const unsigned least[SECTIONS] = {
         [CHART] = 2, [KINDS] = 3, [SITES] = 4, [LONGEST] = 2, [ITERATIONS] = 1, [REASONS] = 1};
@@ -401,10 +427,11 @@ static struct plan share_rows(const struct sheet *sheet, unsigned head_rows)
         sites++;
     useful[CHART] = sheet->view->position_count ? 8 : 0;
     useful[KINDS] = sheet->kind_rows;
-    useful[SITES] = sites < MOST_ROWS ? sites : MOST_ROWS;
+    useful[SITES] = (sites < MOST_ROWS ? sites : MOST_ROWS) * (has_calls(sheet) ? 2 : 1);
     useful[LONGEST] = sheet->longest_count < 12 ? sheet->longest_count : 12;
     useful[ITERATIONS] = iterations <= 6 ? iterations : groups < 6 ? groups : 6;
     useful[REASONS] = model->recorded ? (sheet->reason_count < 4 ? sheet->reason_count : 4) : 0;
+    unsigned head_rows = sheet->page.lines;
     struct plan plan = {0};
     unsigned room = sheet->page.terminal.rows - 1 > head_rows ? sheet->page.terminal.rows - 1 - head_rows : 0;
     for (enum section s = 0; s < SECTIONS; s++) {
@@ -424,20 +451,18 @@ static struct plan share_rows(const struct sheet *sheet, unsigned head_rows)
     return plan;
 }
 
-static unsigned write_head(struct sheet *sheet)
+static void write_head(struct sheet *sheet)
 {
     const struct trace *trace = sheet->model->trace;
-    unsigned rows = 3u + trace->is_cut + (trace->lost_count > 0);
+    const struct trace_resident *resident = most_resident(trace);
     page_title(&sheet->page, "%s", trace->run.program ? trace->names[trace->run.program] : "A recorded run");
     write_device(sheet);
     write_warnings(sheet);
     write_peak(sheet);
-    const struct trace_resident *resident = most_resident(trace);
-    if (sheet->view == &sheet->model->run && resident) {
+    if (sheet->view == &sheet->model->run && resident)
         write_physical(sheet, resident);
-        rows++;
-    }
-    return rows;
+    if (!sheet->model->recorded)
+        page_wrap(&sheet->page, "No iteration was analysed: the program ended, or changed, before one had repeated");
 }
 
 static void write_sections(struct sheet *sheet, const struct plan *plan)
@@ -465,13 +490,8 @@ bool report_page(FILE *out, const struct model *model, const struct terminal *te
     sheet.longest_count = model_longest(sheet.lives, KIND_ACTIVATION, sheet.longest, MOST_ROWS);
     if (!find_reasons(&sheet))
         return false;
-    unsigned head_rows = write_head(&sheet);
-    if (!model->recorded) {
-        page_put(&sheet.page, "No iteration was analysed: the program ended, or changed, before one had repeated");
-        page_end_line(&sheet.page);
-        head_rows++;
-    }
-    struct plan plan = share_rows(&sheet, head_rows);
+    write_head(&sheet);
+    struct plan plan = share_rows(&sheet);
     write_sections(&sheet, &plan);
     free(sheet.reasons);
     return true;

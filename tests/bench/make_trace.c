@@ -1,9 +1,10 @@
-/* Writes a trace of a made-up training run: make_trace OUT RECORDS [SEED [cut|lossy]].
+/* Writes a trace of a made-up training run: make_trace OUT RECORDS [SEED [cut|lossy|hostile]].
  *
  * A stack of layers: forward keeps an activation per layer and works with a short-lived buffer, backward reads the
  * activations and frees them, an optimiser walks over the weights and its state. As many iterations as fit into
  * RECORDS events; the second is analysed and timed. Two threads: forward and backward. The call stacks lie in this
  * program, so that they can be looked up; one in five is a Python one. `cut`: no END. `lossy`: some events are missing.
+ * `hostile`: names that would be markup in a page and commands to a terminal.
  */
 #include "trace/file.h"
 #include <link.h>
@@ -24,7 +25,7 @@ static struct {
     uint64_t sequence, now, next_id, number, random, skipped;
     uint64_t weights[WEIGHTS], activations[LAYERS], demand;
     uint32_t program, file, functions[4], kernels[5];
-    bool is_lossy;
+    bool is_lossy, is_hostile;
 } run;
 
 static uint64_t draw(uint64_t below)
@@ -146,21 +147,23 @@ static void write_head(void)
     static const char *const functions[] = {"forward", "layer_forward", "step", "<module>"};
     static const char *const kernels[] = {"_Z14matmul_forwardPfPKfS1_i", "_Z12relu_forwardPfPKfi",
                                           "_Z17attention_forwardPfPKfi", "_Z8backwardPfPKfS1_i", "_Z9sgd_stepPfS_f"};
+    static const char hostile[] = "</script><img src=x onerror=\"harmed=1\"><b harm=''>\033]0;harm\007\xff";
     char path[4096] = "";
     if (!realpath("/proc/self/exe", path))
         exit(2);
     run.program = trace_writer_name(run.writer, path);
     run.file = trace_writer_name(run.writer, "train.py");
     for (int i = 0; i < 4; i++)
-        run.functions[i] = trace_writer_name(run.writer, functions[i]);
+        run.functions[i] = trace_writer_name(run.writer, run.is_hostile ? hostile : functions[i]);
     for (int i = 0; i < 5; i++)
-        run.kernels[i] = trace_writer_name(run.writer, kernels[i]);
+        run.kernels[i] = trace_writer_name(run.writer, run.is_hostile ? hostile : kernels[i]);
     trace_writer_run(run.writer, &(struct trace_run){.cap_bytes = 300u * FRAME,
                                                      .device_bytes = 1u << 30,
                                                      .frame_bytes = FRAME,
                                                      .started_unix_ns = 1700000000000000000u,
                                                      .program = run.program,
-                                                     .device = trace_writer_name(run.writer, "a made-up device"),
+                                                     .device = trace_writer_name(
+                                                         run.writer, run.is_hostile ? hostile : "a made-up device"),
                                                      .process = 1234,
                                                      .rank = TRACE_NONE});
     write_stacks();
@@ -269,11 +272,12 @@ int main(int argc, char **argv)
     uint64_t wanted = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     const char *end = argc > 4 ? argv[4] : "";
     if (wanted == 0 || !(run.writer = trace_writer_open(argv[1]))) {
-        fprintf(stderr, "usage: make_trace OUT RECORDS [SEED [cut|lossy]]\n");
+        fprintf(stderr, "usage: make_trace OUT RECORDS [SEED [cut|lossy|hostile]]\n");
         return 2;
     }
     run.random = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     run.is_lossy = strcmp(end, "lossy") == 0;
+    run.is_hostile = strcmp(end, "hostile") == 0;
     write_head();
     for (uint64_t i = 0; run.sequence < wanted; i++)
         iterate(i);

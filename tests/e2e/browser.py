@@ -103,7 +103,7 @@ class Browser:
 
     def key(self, key, text=None, modifiers=0):
         codes = {"Enter": 13, " ": 32, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40,
-                 "Home": 36, "Escape": 27}
+                 "Home": 36, "End": 35, "Escape": 27}
         event = {"key": key, "modifiers": modifiers, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         text = {"Enter": "\r", " ": " "}.get(key, text)
         if text:
@@ -265,9 +265,11 @@ def check_slider(browser, _):
     if browser.run("!data.curve"):
         return "no curve in this recording"
     browser.run("element('cap').focus()")
+    browser.key("End")
     before, said = browser.run("state.cap"), shown(browser, "#curve-said")
     for _ in range(3):
         browser.key("ArrowLeft")
+    assert browser.run("state.cap") < before, "the arrow does nothing"
     browser.key("Home")
     assert browser.run("state.cap") < before, "the cap stays"
     assert shown(browser, "#curve-said") != said, "it says nothing"
@@ -343,6 +345,8 @@ def check_hostile(browser, folder):
 def measure_frames(browser, path, label):
     """Panning and zooming: how long one drawing takes."""
     browser.open(path)
+    browser.run("showView('run')")
+    browser.settle()
     amounts = browser.run("[state.view.positions, state.view.born.length]")
     times = browser.run("""(async () => { frameTimes.length = 0;
         const frame = () => new Promise((done) => requestAnimationFrame(done));

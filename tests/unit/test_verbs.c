@@ -146,7 +146,7 @@ static void test_report(void **state)
     (void)state;
     assert_int_equal(run("report %s", chain), 0);
     assert_non_null(strstr(answer, "operation 63 of 128"));
-    assert_non_null(strstr(answer, "64.0 MiB can be recomputed"));
+    assert_non_null(strstr(answer, "Recomputable: 64.0 MiB"));
     assert_int_equal(run("report %s --html /dev/null", chain), 2);
     assert_non_null(strstr(answer, "report: /dev/null: it is not a regular file"));
     assert_int_equal(run("report %s --sqlite /no/such/folder/x", chain), 2);
