@@ -1,7 +1,7 @@
 """Frameworks that are too large to install for a check, or that stop somewhere on the CPU device: where they stop.
 
 Each is asked only where it is installed (build/frameworks/bin/pip install cupy-cuda13x torch warp-lang "jax[cuda13]"
-triton). Prints `ok NAME: finding`, `not ok NAME: what it said` where the finding no longer holds, or `skip NAME`.
+pycuda). Prints `ok NAME: finding`, `not ok NAME: what it said` where the finding no longer holds, or `skip NAME`.
 """
 import importlib.util
 import os
@@ -36,11 +36,13 @@ print("imported", jax.__version__)
 print(jax.devices("gpu"))
 """
 
-TRITON = """
-import triton
-print("imported", triton.__version__)
-print(triton.runtime.driver.active.get_current_target())
-"""
+PYCUDA = """
+import numpy, pycuda.autoinit, pycuda.driver as driver
+print("imported")
+module = driver.module_from_buffer(TEXT)
+values = driver.to_device(numpy.arange(32, dtype=numpy.float32))
+module.get_function("nothing")(values, block=(32, 1, 1))
+""".replace("TEXT", repr(b".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing(.param .u64 a) { ret; }\0"))
 
 STATIC = "a static CUDA runtime, which asks for the undocumented driver table"
 FINDINGS = [
@@ -49,11 +51,12 @@ FINDINGS = [
      f"imports; the first array needs the runtime, and its wheel holds {STATIC}"),
     ("torch", TORCH, ("memory, copies and sets work", "carries no PTX", "invalid device function"),
      "imports, finds the device, copies and sets with libcudart.so.13 of the device preloaded; no kernel of the wheel's "
-     "carries PTX"),
+     "carries PTX (what torch.compile makes runs: run.py torch)"),
     ("warp", WARP, ("cuda:0", "undocumented driver table", "Failed to allocate"),
      f"imports and lists the device; allocation fails: its library holds {STATIC}"),
     ("jax", JAX, ("imported", "undocumented driver table"), f"imports; its plugin holds {STATIC}"),
-    ("triton", TRITON, ("imported", "torch"), "imports; its driver asks PyTorch for the device, and it loads cubins only"),
+    ("pycuda", PYCUDA, ("imported", "cuFuncSetBlockShape is not supported"),
+     "imports and loads code; its launches set the block by a deprecated call that the device does not have"),
 ]
 
 

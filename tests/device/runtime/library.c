@@ -25,8 +25,7 @@ FORWARD(cudaLibraryGetKernelCount, (unsigned int *count, cudaLibrary_t library),
         cuLibraryGetKernelCount(count, (CUlibrary)library))
 FORWARD(cudaLibraryEnumerateKernels, (cudaKernel_t * kernels, unsigned int count, cudaLibrary_t library),
         cuLibraryEnumerateKernels((CUkernel *)kernels, count, (CUlibrary)library))
-FORWARD(cudaKernelSetAttributeForDevice,
-        (cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int device),
+FORWARD(cudaKernelSetAttributeForDevice, (cudaKernel_t kernel, enum cudaFuncAttribute attribute, int value, int device),
         cuKernelSetAttribute((CUfunction_attribute)attribute, value, (CUkernel)kernel, device))
 
 cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t library, const char *name)
