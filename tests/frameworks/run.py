@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Frameworks that nobody here wrote, unmodified, from PyPI, on the CPU device: bare, and under Reprise.
 
-usage: run.py [tinygrad|numba|nvml|nvjitlink|others ...]       all of them without arguments
+usage: run.py [tinygrad|numba|nvml|nvjitlink|torch|others ...]       all of them without arguments
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: why`, and a closing count. Needs PyPI for the first run; the
 virtual environment stays in build/frameworks.
@@ -110,9 +110,9 @@ def compare_losses(run, reference):
     if run.status != 0:
         return run.fault()
     if reference.status != 0:
-        return f"tinygrad's CPU backend: {reference.fault()}"
+        return f"the reference: {reference.fault()}"
     worst = max((abs(a - b) / max(abs(b), 1e-6) for a, b in zip(run.losses(), reference.losses())), default=1)
-    return None if len(run.losses()) == STEPS and worst < 1e-3 else f"losses differ from the CPU backend's by {worst:.1e}"
+    return None if len(run.losses()) == STEPS and worst < 1e-3 else f"losses differ from the reference by {worst:.1e}"
 
 
 def check_graphs(name, arguments, settings, bare):
@@ -186,6 +186,25 @@ def check_nvjitlink():
     say("nvJitLink: all loaded or refused", None if run.status == 0 and run.output else run.fault())
 
 
+def check_torch():
+    """PyTorch's wheel and what torch.compile makes. Only where it is installed: it is several GB."""
+    if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+        say("torch", "not installed (build/frameworks/bin/pip install torch)", is_skip=True)
+        return
+    assembler = os.path.join(ROOT, "tests", "device", "ptxas")
+    settings = {"LD_PRELOAD": os.path.join(DEVICE, "libcudart.so.13"), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
+                "TRITON_PTXAS_PATH": assembler, "TRITON_PTXAS_BLACKWELL_PATH": assembler, "TRITON_DEFAULT_FP_FUSION": "1"}
+    reference = Run(["torch_train.py", "cpu", str(STEPS)])
+    program = ["torch_train.py", "cuda", str(STEPS)]
+    bare = Run(program, settings)
+    problem = compare_losses(bare, reference)
+    say("torch.compile: losses agree with PyTorch on the CPU", problem)
+    if problem is None:
+        say("torch.compile: the same bits run to run", judge_same(Run(program, settings), bare))
+        check_capped("torch.compile", program, settings, bare, uncounted=FRAME,  # globals of Triton's modules
+                     outcomes=("recompute", "swap"))
+
+
 def check_others():
     """What does not run here, and where it stops: told, not judged."""
     run = Run(["others.py"])
@@ -196,7 +215,7 @@ def check_others():
 
 def main():
     checks = {"tinygrad": check_tinygrad, "numba": check_numba, "nvml": check_nvml, "nvjitlink": check_nvjitlink,
-              "others": check_others}
+              "torch": check_torch, "others": check_others}
     wanted = sys.argv[1:] or list(checks)
     unknown = [name for name in wanted if name not in checks]
     if unknown:

@@ -324,6 +324,46 @@ static void captured_and_explicit_graphs()
     cudaStreamDestroy(stream);
 }
 
+static void loaded_code()
+{
+    static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .u32 word = 5;\n"
+                               ".visible .entry nothing() { ret; }\n";
+    cudaLibrary_t library;
+    cudaKernel_t kernel = nullptr;
+    void *word = nullptr;
+    size_t bytes = 0;
+    unsigned count = 0, got = 0;
+    bool is_right = cudaLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0) == cudaSuccess;
+    is_right = is_right && cudaLibraryGetKernelCount(&count, library) == cudaSuccess && count == 1;
+    is_right = is_right && cudaLibraryGetKernel(&kernel, library, "nothing") == cudaSuccess && kernel != nullptr;
+    is_right = is_right && cudaLibraryGetKernel(&kernel, library, "no such") == cudaErrorSymbolNotFound;
+    is_right = is_right && cudaLibraryGetGlobal(&word, &bytes, library, "word") == cudaSuccess && bytes == 4;
+    is_right = is_right && cudaMemcpy(&got, word, 4, cudaMemcpyDeviceToHost) == cudaSuccess && got == 5;
+    report(is_right && cudaLibraryUnload(library) == cudaSuccess, "loaded code");
+    cudaGetLastError();
+}
+
+static void capture_questions()
+{
+    cudaStream_t stream;
+    cudaGraph_t graph, seen = nullptr;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusInvalidated;
+    unsigned long long id = 0;
+    const cudaGraphNode_t *after = nullptr;
+    size_t count = 9;
+    cudaStreamCreate(&stream);
+    bool is_right = cudaStreamGetCaptureInfo(stream, &status) == cudaSuccess && status == cudaStreamCaptureStatusNone;
+    is_right &= cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    fill<<<1, 1, 0, stream>>>(nullptr, 0, 0);
+    is_right &= cudaStreamGetCaptureInfo(stream, &status, &id, &seen, &after, nullptr, &count) == cudaSuccess;
+    is_right &= status == cudaStreamCaptureStatusActive && id != 0 && seen != nullptr && count == 1 && after != nullptr;
+    is_right &= cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph == seen;
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    report(is_right, "capture questions");
+    cudaGetLastError();
+}
+
 static void questions()
 {
     cudaDeviceProp properties;
@@ -380,6 +420,8 @@ int main()
     rows();
     the_grid_meets();
     captured_and_explicit_graphs();
+    loaded_code();
+    capture_questions();
     questions();
     faults();
     return failures != 0;

@@ -7,6 +7,33 @@ FORWARD(cudaStreamBeginCapture_ptsz, (cudaStream_t stream, enum cudaStreamCaptur
         cuStreamBeginCapture_v2_ptsz(stream, (CUstreamCaptureMode)mode))
 FORWARD(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *graph), cuStreamEndCapture(stream, graph))
 FORWARD(cudaStreamEndCapture_ptsz, (cudaStream_t stream, cudaGraph_t *graph), cuStreamEndCapture_ptsz(stream, graph))
+FORWARD(cudaStreamBeginCaptureToGraph,
+        (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *after, const cudaGraphEdgeData *edges,
+         size_t count, enum cudaStreamCaptureMode mode),
+        cuStreamBeginCaptureToGraph(stream, graph, after, (const CUgraphEdgeData *)edges, count,
+                                    (CUstreamCaptureMode)mode))
+FORWARD(cudaStreamBeginCaptureToGraph_ptsz,
+        (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *after, const cudaGraphEdgeData *edges,
+         size_t count, enum cudaStreamCaptureMode mode),
+        cuStreamBeginCaptureToGraph_ptsz(stream, graph, after, (const CUgraphEdgeData *)edges, count,
+                                         (CUstreamCaptureMode)mode))
+FORWARD(cudaStreamGetCaptureInfo,
+        (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+         const cudaGraphNode_t **after, const cudaGraphEdgeData **edges, size_t *count),
+        cuStreamGetCaptureInfo_v3(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, after,
+                                  (const CUgraphEdgeData **)edges, count))
+FORWARD(cudaStreamGetCaptureInfo_ptsz,
+        (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+         const cudaGraphNode_t **after, const cudaGraphEdgeData **edges, size_t *count),
+        cuStreamGetCaptureInfo_v3_ptsz(stream, (CUstreamCaptureStatus *)status, (cuuint64_t *)id, graph, after,
+                                       (const CUgraphEdgeData **)edges, count))
+FORWARD(cudaStreamUpdateCaptureDependencies,
+        (cudaStream_t stream, cudaGraphNode_t *after, const cudaGraphEdgeData *edges, size_t count, unsigned int flags),
+        cuStreamUpdateCaptureDependencies_v2(stream, after, (const CUgraphEdgeData *)edges, count, flags))
+FORWARD(cudaStreamUpdateCaptureDependencies_ptsz,
+        (cudaStream_t stream, cudaGraphNode_t *after, const cudaGraphEdgeData *edges, size_t count, unsigned int flags),
+        cuStreamUpdateCaptureDependencies_v2_ptsz(stream, after, (const CUgraphEdgeData *)edges, count, flags))
+_Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "the edges' data differ");
 FORWARD_LOADED(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
                cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode))
 FORWARD(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags), cuGraphCreate(graph, flags))

@@ -151,6 +151,11 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
 }
 
 FORWARD_LOADED(cudaMemPoolDestroy, (cudaMemPool_t pool), cuMemPoolDestroy(pool))
+_Static_assert(sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc) &&
+                   (int)cudaMemLocationTypeDevice == (int)CU_MEM_LOCATION_TYPE_DEVICE,
+               "the descriptions differ");
+FORWARD_LOADED(cudaMemPoolSetAccess, (cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count),
+               cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)list, count))
 FORWARD_LOADED(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t keep), cuMemPoolTrimTo(pool, keep))
 FORWARD_LOADED(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value),
                cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value))
