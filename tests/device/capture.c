@@ -1,7 +1,9 @@
 #include "tests/device/driver.h"
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
-#include "tests/device/graph.h"
+#include "tests/device/graph_memory.h"
+#include "tests/device/graph_node.h"
+#include "tests/device/settings.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,17 +114,19 @@ static void keep_box(struct node *node)
                                 .Depth = copy->depth};
 }
 
-static CUresult put_node(struct capture *capture, struct branch *branch, CUgraphNodeType type, struct work *work)
+static CUresult put_node(struct capture *capture, struct branch *branch, CUgraphNodeType type, struct work *work,
+                         struct node **out)
 {
-    struct node *node;
-    CUresult result = graph_add(capture->graph, type, branch->tail, branch->count, &node);
+    CUresult result = graph_check_edges(capture->graph, type, branch->tail, NULL, branch->count);
     if (result != CUDA_SUCCESS)
         return result;
+    struct node *node = graph_add(capture->graph, type, branch->tail, NULL, branch->count);
     node->work = work;
     if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
         keep_box(node);
     branch->count = 0;
     add_to_tail(branch, node);
+    *out = node;
     return CUDA_SUCCESS;
 }
 
@@ -130,6 +134,7 @@ CUresult capture_take(struct stream *stream, struct work *work)
 {
     CUgraphNodeType type;
     CUresult result;
+    struct node *node;
     graph_lock();
     struct capture *capture = stream->capture;
     if (capture == NULL || capture->is_invalid) {
@@ -138,11 +143,80 @@ CUresult capture_take(struct stream *stream, struct work *work)
         capture->is_invalid = true;
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     } else {
-        result = put_node(capture, branch_of(capture, stream), type, work);
+        result = put_node(capture, branch_of(capture, stream), type, work, &node);
     }
     graph_unlock();
     if (result != CUDA_SUCCESS)
         work_discard(work);
+    return result;
+}
+
+/* Under graph_lock: a node that holds no work; the stream's capture is good. */
+static CUresult put_empty(struct stream *stream, CUgraphNodeType type, struct node **out)
+{
+    struct capture *capture = stream->capture;
+    if (capture == NULL || capture->is_invalid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return put_node(capture, branch_of(capture, stream), type, NULL, out);
+}
+
+CUresult capture_allocate(struct stream *stream, const struct pool *pool, size_t bytes, CUdeviceptr *out)
+{
+    struct graph_memory *memory;
+    struct node *node;
+    CUmemAccessDesc access[DEVICES_MAX];
+    size_t count = 0;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < settings()->device_count; i++)
+        if (pool->access[i] != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            access[count++] = (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)i},
+                                                .flags = pool->access[i]};
+    CUresult result = graph_memory_create(&pool->properties, access, count, bytes, &memory);
+    if (result != CUDA_SUCCESS)
+        return result;
+    graph_lock();
+    result = put_empty(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
+    if (result == CUDA_SUCCESS) {
+        node_set_memory(node, memory);
+        *out = memory->base;
+    }
+    graph_unlock();
+    if (result != CUDA_SUCCESS)
+        graph_memory_let_go(memory);
+    return result;
+}
+
+CUresult capture_free(struct stream *stream, struct graph_memory *memory)
+{
+    struct node *node;
+    graph_lock();
+    struct capture *capture = stream->capture;
+    CUresult result = memory != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && capture != NULL)
+        result = node_claim_free(capture->graph, memory);
+    if (result == CUDA_SUCCESS)
+        result = put_empty(stream, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
+    if (result == CUDA_SUCCESS) {
+        graph_memory_hold(memory);
+        node_set_memory(node, memory);
+    }
+    graph_unlock();
+    return result;
+}
+
+CUresult capture_graph(struct stream *stream, const struct graph *graph)
+{
+    struct node *node;
+    graph_lock();
+    CUresult result = graph_has_memory(graph) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = put_empty(stream, CU_GRAPH_NODE_TYPE_GRAPH, &node);
+    if (result == CUDA_SUCCESS) {
+        node->child = graph_copy(graph);
+        node->child->is_moved = true;
+    }
+    graph_unlock();
     return result;
 }
 

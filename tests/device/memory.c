@@ -2,6 +2,7 @@
 #include "tests/device/memory.h"
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
+#include "tests/device/graph_memory.h"
 #include "tests/device/parking.h"
 #include "tests/device/settings.h"
 #include <stdatomic.h>
@@ -40,7 +41,7 @@ void memory_expect_release(int change)
     atomic_fetch_add(&state.expected_releases, change);
 }
 
-static int poison(void)
+int memory_poison(void)
 {
     return settings()->jitter == 0 ? -1 : POISON;
 }
@@ -50,7 +51,7 @@ static struct mapping *map_fresh_frames(int device, size_t rounded)
     CUdeviceptr base = space_take(rounded, frames_bytes());
     if (base == 0)
         return NULL;
-    struct physical *physical = parking_create_physical(device, rounded, poison());
+    struct physical *physical = parking_create_physical(device, rounded, memory_poison());
     if (physical == NULL) {
         space_give(base, rounded);
         return NULL;
@@ -75,8 +76,8 @@ static struct mapping *allocate_frames(int device, size_t bytes, enum mapping_ki
     struct mapping *mapping = parking_take(device, rounded);
     if (mapping != NULL) {
         mapping->buffer_id = space_new_buffer_id();
-        if (poison() >= 0)
-            memset((void *)mapping->base, poison(), rounded);
+        if (memory_poison() >= 0)
+            memset((void *)mapping->base, memory_poison(), rounded);
     } else {
         mapping = map_fresh_frames(device, rounded);
     }
@@ -159,7 +160,7 @@ static struct unit *allocate_units(int device, size_t bytes, CUdeviceptr *out)
     slab->units[at] = (struct unit){.length = length, .asked_bytes = (uint32_t)bytes};
     slab->units[at].buffer_id = (1ull << 48) + ++state.small_buffer_id;
     *out = slab->mapping->base + (CUdeviceptr)at * UNIT_BYTES;
-    if (poison() >= 0)
+    if (memory_poison() >= 0)
         memset((void *)*out, POISON, (size_t)length * UNIT_BYTES);
     return &slab->units[at];
 }
@@ -392,6 +393,18 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     return memory_allocate(context->device, *pitch * height, USE_PLAIN, context, NULL, out);
 }
 
+static CUresult free_graph_memory(struct graph_memory *memory)
+{
+    struct work *drop;
+    CUresult result = graph_memory_free_outside(memory, &drop);
+    if (result != CUDA_SUCCESS)
+        return result;
+    device_wait();
+    work_discard(drop);
+    graph_memory_drop(memory);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr base)
 {
     struct context *context;
@@ -400,6 +413,9 @@ CUresult cuMemFree_v2(CUdeviceptr base)
         result = capture_check_unsafe();
     if (result != CUDA_SUCCESS || base == 0)
         return result;
+    struct graph_memory *of_graph = graph_memory_at(base);
+    if (of_graph != NULL)
+        return free_graph_memory(of_graph);
     struct allocation allocation;
     if (!memory_find(base, &allocation) || allocation.base != base || allocation.kind == MAPPING_VIRTUAL)
         return CUDA_ERROR_INVALID_VALUE;

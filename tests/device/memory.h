@@ -39,6 +39,8 @@ CUresult memory_allocate(int device, size_t bytes, enum allocation_use use, stru
                          CUdeviceptr *out);
 /* Everything that the context owns. The device is idle. */
 void memory_release_all(struct context *owner);
+/* What fresh memory is filled with: -1: with nothing; else a byte. */
+int memory_poison(void);
 /* Without waiting for anything. CUDA_ERROR_INVALID_VALUE if no allocation starts there. */
 CUresult memory_release(CUdeviceptr base);
 /* The allocation that holds the address: cuMemAlloc's or a whole VMM mapping. */

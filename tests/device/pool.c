@@ -3,6 +3,7 @@
 #include "tests/device/driver.h"
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
+#include "tests/device/graph_memory.h"
 #include "tests/device/memory.h"
 #include <stdlib.h>
 
@@ -61,10 +62,10 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUst
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream->capture != NULL)
-        return capture_refuse(stream);
     if (pool == NULL)
         pool = current_pool(stream->context->device);
+    if (stream->capture != NULL)
+        return capture_allocate(stream, pool, bytes, out);
     return memory_allocate(pool->properties.location.id, bytes, USE_PLAIN, NULL, pool, out);
 }
 
@@ -88,6 +89,15 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool ha
 TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * out, size_t bytes, CUmemoryPool handle, CUstream stream),
      (out, bytes, handle, per_thread(stream)))
 
+static CUresult free_graph_memory(struct graph_memory *memory, struct stream *stream)
+{
+    struct work *drop;
+    CUresult result = graph_memory_free_outside(memory, &drop);
+    if (result == CUDA_SUCCESS)
+        work_submit(stream, drop);
+    return result;
+}
+
 static CUresult free_async(CUdeviceptr address, CUstream handle)
 {
     struct context *context;
@@ -95,11 +105,14 @@ static CUresult free_async(CUdeviceptr address, CUstream handle)
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    struct allocation allocation;
-    if (!memory_find(address, &allocation) || allocation.base != address)
-        return CUDA_ERROR_INVALID_VALUE;
+    struct graph_memory *of_graph = graph_memory_at(address);
     if (stream->capture != NULL)
-        return capture_refuse(stream);
+        return capture_free(stream, of_graph);
+    if (of_graph != NULL)
+        return free_graph_memory(of_graph, stream);
+    struct allocation allocation;
+    if (!memory_find(address, &allocation) || allocation.base != address || allocation.kind == MAPPING_VIRTUAL)
+        return CUDA_ERROR_INVALID_VALUE;
     struct work *work = work_new(WORK_RELEASE);
     work->release = address;
     memory_expect_release(1);

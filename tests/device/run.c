@@ -6,6 +6,7 @@
 #include "tests/device/executor.h"
 #include "tests/device/fault.h"
 #include "tests/device/futex.h"
+#include "tests/device/graph_memory.h"
 #include "tests/device/memory.h"
 #include "tests/device/module.h"
 #include "tests/device/settings.h"
@@ -100,6 +101,11 @@ CUresult work_run(struct work *work, uint64_t seed)
         return CUDA_SUCCESS;
     case WORK_RELEASE:
         release_memory(work->release);
+        return CUDA_SUCCESS;
+    case WORK_BRING:
+        return graph_memory_bring(work->graph_memory);
+    case WORK_DROP:
+        graph_memory_drop(work->graph_memory);
         return CUDA_SUCCESS;
     case WORK_VALUE_WAIT:
     case WORK_RECORD:

@@ -256,7 +256,7 @@ bool reservation_add(CUdeviceptr base, size_t bytes)
     size_t at = reservation_position(base);
     memmove(&state.reservations[at + 1], &state.reservations[at],
             (state.reservation_count - at) * sizeof *state.reservations);
-    state.reservations[at] = (struct reservation){base, bytes};
+    state.reservations[at] = (struct reservation){base, bytes, false};
     state.reservation_count++;
     return true;
 }

@@ -14,6 +14,7 @@ enum mapping_kind {
     MAPPING_ALLOCATION, /* cuMemAlloc and kin */
     MAPPING_SLAB,       /* small allocations share it */
     MAPPING_VIRTUAL,    /* cuMemMap */
+    MAPPING_GRAPH,      /* an allocation node's, see graph_memory.h */
     MAPPING_PARKED      /* freed, see parking.h: not found by space_find */
 };
 
@@ -41,6 +42,7 @@ struct mapping {
 struct reservation {
     CUdeviceptr base;
     size_t bytes;
+    bool is_of_graph; /* not the program's to map */
 };
 
 void memory_lock(void);

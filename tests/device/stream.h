@@ -17,6 +17,7 @@ struct context;
 struct stream;
 struct function;
 struct capture;
+struct graph_memory;
 
 struct waiter {
     _Atomic uint32_t is_released;
@@ -43,6 +44,8 @@ enum work_kind {
     WORK_RELEASE,
     WORK_VALUE_WRITE,
     WORK_VALUE_WAIT,
+    WORK_BRING, /* memory of a graph */
+    WORK_DROP,
     WORK_NOTHING
 };
 
@@ -96,6 +99,7 @@ struct work {
             void *data;
         } callback;
         CUdeviceptr release;
+        struct graph_memory *graph_memory; /* BRING, DROP: one hold */
     };
     void *payload; /* freed with the work; arguments or staged bytes longer than inline_bytes */
     size_t payload_bytes;
@@ -133,14 +137,15 @@ bool stream_is_handle(CUstream handle);
 struct work *work_new(enum work_kind kind);
 /* Room of `bytes` that lives as long as the work. */
 void *work_room(struct work *work, size_t bytes);
-/* The same piece of work once more. */
+/* The same chain of work (linked by next) once more. */
 struct work *work_copy(const struct work *work);
 /* Hands the work to the device; a whole chain (linked by next) in one step. */
 void work_submit(struct stream *stream, struct work *work);
 void work_submit_chain(struct stream *stream, struct work *first);
-/* Submits it, or puts it into the graph that the stream is capturing. Consumes the work either way. */
+/* Submits the chain, or puts it into the graph that the stream is capturing, as one node. Consumes the work either
+ * way. */
 CUresult work_take(struct stream *stream, struct work *work);
-void work_discard(struct work *work); /* never submitted */
+void work_discard(struct work *work); /* a chain that was never submitted */
 
 /* Under queue_lock: the head is complete. False if the queue is empty now (the stream may be gone). */
 bool stream_finish_head(struct stream *stream);

@@ -134,65 +134,6 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *d
 TWIN(cuStreamAddCallback, _ptsz, (CUstream handle, CUstreamCallback function, void *data, unsigned int flags),
      (per_thread(handle), function, data, flags))
 
-static CUresult submit_value(CUstream handle, enum work_kind kind, CUdeviceptr address, uint64_t value, unsigned flags,
-                             bool is_wide)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    size_t bytes = is_wide ? 8 : 4;
-    if (address % bytes != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    result = copy_check_device(address, bytes);
-    if (result != CUDA_SUCCESS)
-        return result;
-    struct work *work = work_new(kind);
-    work->value = (struct value_work){address, value, flags, is_wide};
-    return work_take(stream, work);
-}
-
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WRITE, address, value, flags, false);
-}
-
-CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WRITE, address, value, flags, false);
-}
-
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WRITE, address, value, flags, true);
-}
-
-CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WRITE, address, value, flags, true);
-}
-
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WAIT, address, value, flags, false);
-}
-
-CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, false);
-}
-
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WAIT, address, value, flags, true);
-}
-
-CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, true);
-}
-
 /* Unified memory belongs to every stream from the start. */
 CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags)
 {

@@ -80,7 +80,7 @@ CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
         return result;
     memory_lock();
     struct reservation *reservation = reservation_find(base);
-    if (reservation == NULL || reservation->base != base || reservation->bytes != bytes ||
+    if (reservation == NULL || reservation->is_of_graph || reservation->base != base || reservation->bytes != bytes ||
         !space_is_bare(base, bytes)) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
@@ -147,7 +147,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 static bool may_map(CUdeviceptr base, size_t bytes, const struct physical *physical)
 {
     const struct reservation *reservation = reservation_find(base);
-    if (reservation == NULL || base + bytes > reservation->base + reservation->bytes)
+    if (reservation == NULL || reservation->is_of_graph || base + bytes > reservation->base + reservation->bytes)
         return false;
     return bytes <= physical->bytes && space_is_bare(base, bytes);
 }
@@ -173,8 +173,9 @@ CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGenericAll
 /* Under memory_lock: whole mappings of cuMemMap, from the first byte to the last. */
 static bool is_virtual_range(CUdeviceptr base, size_t bytes)
 {
-    return is_range(base, bytes) && is_whole(base) && is_whole(bytes) && reservation_find(base) != NULL &&
-           space_is_covered(base, bytes);
+    const struct reservation *reservation = reservation_find(base);
+    return is_range(base, bytes) && is_whole(base) && is_whole(bytes) && reservation != NULL &&
+           !reservation->is_of_graph && space_is_covered(base, bytes);
 }
 
 CUresult cuMemUnmap(CUdeviceptr base, size_t bytes)
