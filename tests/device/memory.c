@@ -5,6 +5,7 @@
 #include "tests/device/graph_memory.h"
 #include "tests/device/parking.h"
 #include "tests/device/settings.h"
+#include "tests/device/share.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +180,8 @@ static void account(struct pool *pool, size_t bytes, bool is_freed)
     pool->used += bytes;
     if (pool->used > pool->used_high)
         pool->used_high = pool->used;
+    if (pool->used > pool->reserved_high)
+        pool->reserved_high = pool->used;
 }
 
 static void link_large(struct mapping *mapping)
@@ -200,10 +203,56 @@ static void unlink_large(struct mapping *mapping)
         mapping->next_live->previous_live = mapping->previous_live;
 }
 
+/* Under memory_lock; the hold of `physical` is consumed. */
+static struct mapping *place(struct physical *physical, size_t bytes)
+{
+    CUdeviceptr base = space_take(physical->bytes, frames_bytes());
+    struct mapping *mapping = NULL;
+    if (base != 0)
+        mapping = space_map(base, physical->bytes, physical, MAPPING_ALLOCATION);
+    physical_let_go(physical);
+    if (mapping == NULL)
+        return NULL;
+    if (!space_protect(base, mapping->bytes, PROT_READ | PROT_WRITE)) {
+        size_t whole = mapping->bytes;
+        space_unmap(base, whole);
+        space_give(base, whole);
+        return NULL;
+    }
+    mapping->asked_bytes = bytes;
+    return mapping;
+}
+
+CUresult memory_place(struct physical *physical, size_t bytes, struct pool *pool, CUdeviceptr *out)
+{
+    memory_lock();
+    struct mapping *mapping = bytes <= physical->bytes ? place(physical, bytes) : NULL;
+    if (mapping != NULL) {
+        mapping->pool = pool;
+        link_large(mapping);
+        account(pool, bytes, false);
+        *out = mapping->base;
+    }
+    memory_unlock();
+    return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Memory that other processes may map has a file, and so frames, of its own. */
+static struct mapping *allocate_shareable(int device, size_t bytes, const struct pool *pool)
+{
+    size_t frame = frames_bytes(), rounded = (bytes + frame - 1) / frame * frame;
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .requestedHandleTypes = pool->properties.handleTypes,
+                                      .location = pool->properties.location};
+    struct physical *physical = share_create_physical(device, rounded, &properties, pool->id);
+    return physical != NULL ? place(physical, bytes) : NULL;
+}
+
 static bool allocate(int device, size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
                      CUdeviceptr *out)
 {
-    if (bytes < frames_bytes()) {
+    bool is_shareable = pool != NULL && pool->properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE;
+    if (bytes < frames_bytes() && !is_shareable) {
         struct unit *unit = allocate_units(device, bytes, out);
         if (unit == NULL)
             return false;
@@ -211,7 +260,8 @@ static bool allocate(int device, size_t bytes, enum allocation_use use, struct c
         unit->owner = owner;
         unit->is_managed = use == USE_MANAGED;
     } else {
-        struct mapping *mapping = allocate_frames(device, bytes, MAPPING_ALLOCATION);
+        struct mapping *mapping =
+            is_shareable ? allocate_shareable(device, bytes, pool) : allocate_frames(device, bytes, MAPPING_ALLOCATION);
         if (mapping == NULL)
             return false;
         mapping->pool = pool;
@@ -417,7 +467,8 @@ CUresult cuMemFree_v2(CUdeviceptr base)
     if (of_graph != NULL)
         return free_graph_memory(of_graph);
     struct allocation allocation;
-    if (!memory_find(base, &allocation) || allocation.base != base || allocation.kind == MAPPING_VIRTUAL)
+    if (!memory_find(base, &allocation) || allocation.base != base ||
+        (allocation.kind != MAPPING_ALLOCATION && allocation.kind != MAPPING_SLAB))
         return CUDA_ERROR_INVALID_VALUE;
     /* Work that is still queued may use it; only stream-ordered memory is the program's own business. */
     if (allocation.pool == NULL)

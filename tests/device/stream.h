@@ -71,6 +71,8 @@ struct fill_work {
     uint32_t element_bytes, value;
 };
 
+#define VALUE_RISES 0x80000000u /* a flag of our own: a wide write that leaves a greater value as it is */
+
 struct value_work {
     uint64_t address, value;
     uint32_t flags;
