@@ -29,6 +29,8 @@ CUresult capture_graph(struct stream *stream, const struct graph *graph);
 /* The call cannot be made on a capturing stream: the capture becomes invalid; the error to return. */
 CUresult capture_refuse(struct stream *stream);
 CUresult capture_refuse_legacy(struct context *context);
+/* For a call about the whole context. */
+CUresult capture_refuse_context(const struct context *context);
 /* CUDA_SUCCESS, or the error for a call that is forbidden while this thread, or a capture in global mode anywhere,
  * is capturing (allocation, synchronisation). */
 CUresult capture_check_unsafe(void);

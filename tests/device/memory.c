@@ -367,6 +367,7 @@ static bool find_unit(struct mapping *mapping, CUdeviceptr address, struct alloc
                                    .bytes = unit->asked_bytes,
                                    .kind = mapping->kind,
                                    .pool = unit->pool,
+                                   .owner = unit->owner,
                                    .is_managed = unit->is_managed,
                                    .device = mapping->physical->device,
                                    .buffer_id = unit->buffer_id};
@@ -386,6 +387,7 @@ static bool find(CUdeviceptr address, struct allocation *out)
                                .bytes = mapping->asked_bytes,
                                .kind = mapping->kind,
                                .pool = mapping->pool,
+                               .owner = mapping->owner,
                                .is_managed = mapping->is_managed,
                                .device = mapping->physical->device,
                                .buffer_id = mapping->buffer_id};

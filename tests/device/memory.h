@@ -27,7 +27,8 @@ struct allocation {
     CUdeviceptr base;
     size_t bytes; /* as asked for */
     enum mapping_kind kind;
-    struct pool *pool; /* NULL: not stream-ordered */
+    struct pool *pool;     /* NULL: not stream-ordered */
+    struct context *owner; /* NULL: none */
     bool is_managed;
     int device;
     uint64_t buffer_id;

@@ -53,12 +53,26 @@ static unsigned access_flags(const struct pointer *pointer)
                                            : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
+/* Memory that no context owns (pools, mappings) is everybody's: the asking one's. */
+static struct context *owner_of(const struct pointer *pointer)
+{
+    return pointer->is_device && pointer->allocation.owner != NULL ? pointer->allocation.owner : pointer->context;
+}
+
+/* cuIpcGetMemHandle takes it. */
+static bool is_ipc_capable(const struct pointer *pointer)
+{
+    enum mapping_kind kind = pointer->allocation.kind;
+    return pointer->is_device && !pointer->allocation.is_managed && pointer->allocation.pool == NULL &&
+           (kind == MAPPING_ALLOCATION || kind == MAPPING_SLAB);
+}
+
 /* False: the address has no such attribute. */
 static bool answer(const struct pointer *pointer, CUpointer_attribute attribute, void *value)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = (CUcontext)pointer->context;
+        *(CUcontext *)value = (CUcontext)owner_of(pointer);
         return true;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)value = pointer->is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -85,9 +99,7 @@ static bool answer(const struct pointer *pointer, CUpointer_attribute attribute,
         *(int *)value = pointer->is_device ? pointer->allocation.device : pointer->context->device;
         return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned *)value =
-            pointer->is_device && !pointer->allocation.is_managed && pointer->allocation.pool == NULL &&
-            (pointer->allocation.kind == MAPPING_ALLOCATION || pointer->allocation.kind == MAPPING_SLAB);
+        *(unsigned *)value = is_ipc_capable(pointer);
         return true;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:

@@ -70,6 +70,8 @@ static void stream_bury(struct stream *stream)
         link = &(*link)->next;
     *link = stream->next;
     stream->magic = HANDLE_DEAD;
+    free(stream->attributes);
+    stream->attributes = NULL;
     stream->next = state.spare_streams;
     state.spare_streams = stream;
 }

@@ -108,12 +108,15 @@ struct work {
     _Alignas(16) unsigned char inline_bytes[WORK_INLINE_BYTES];
 };
 
+#define STREAM_ATTRIBUTES 32 /* more than there are kinds of */
+
 struct stream {
     enum handle_kind magic;
     struct context *context;
     uint64_t id;
     uint32_t flags;
     int priority;
+    CUstreamAttrValue *attributes; /* STREAM_ATTRIBUTES of them, by number; NULL: none was set */
     bool is_legacy, is_blocking, is_thread_owned;
     _Atomic(struct capture *) capture; /* work goes into its graph instead (capture.h) */
     bool is_running;                   /* its head runs now */
