@@ -72,6 +72,12 @@ $(BUILD)/gen/driver_arity.def: $(CUDA_HOME)/include/cuda.h
 	    '{ n = gsub(/,/, ",", $$2) + 1; if ($$2 == "void") n = 0; print "ARITY(" $$1 ", " n ")" }' > $@
 $(BUILD)/obj/tests/unit/test_hooks.o: $(BUILD)/gen/driver_arity.def
 $(BUILD)/obj/tests/unit/test_hooks.o: CPPFLAGS += -I$(BUILD)
+# Every error code of the driver, for the test of their names.
+$(BUILD)/gen/driver_errors.def: $(CUDA_HOME)/include/cuda.h
+	@mkdir -p $(@D)
+	@sed -n '/^typedef enum cudaError_enum/,/^} CUresult/s/^ *\(CUDA_[A-Z0-9_]*\) *=.*/ERROR(\1)/p' $< > $@
+$(BUILD)/obj/tests/unit/test_device_procaddress.o: $(BUILD)/gen/driver_errors.def
+$(BUILD)/obj/tests/unit/test_device_procaddress.o: CPPFLAGS += -I$(BUILD)
 # Look-ups come before a sanitizer has set itself up: it makes some of its own.
 $(BUILD)/obj/shim/doors.o $(BUILD)/obj/shim/linker.o: SANITIZE =
 

@@ -10,14 +10,6 @@ struct batch {
     bool must_wait; /* a source that may go after the call could not be taken */
 };
 
-static void discard(struct batch *batch)
-{
-    for (struct work *work = batch->first, *next; work != NULL; work = next) {
-        next = work->next;
-        work_discard(work);
-    }
-}
-
 /* New work goes to the front or, for the adversary, sometimes behind the first. */
 static void put(struct batch *batch, struct work *work)
 {
@@ -118,7 +110,7 @@ static CUresult copy_rows(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, siz
     }
     if (result == CUDA_SUCCESS)
         return submit(&batch, stream);
-    discard(&batch);
+    work_discard(batch.first);
     return result;
 }
 
@@ -218,7 +210,7 @@ static CUresult copy_boxes(size_t count, CUDA_MEMCPY3D_BATCH_OP *operations, siz
     }
     if (result == CUDA_SUCCESS)
         return submit(&batch, stream);
-    discard(&batch);
+    work_discard(batch.first);
     return result;
 }
 

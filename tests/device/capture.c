@@ -1,28 +1,12 @@
 #include "tests/device/driver.h"
-#include "tests/device/capture.h"
+#include "tests/device/capture_state.h"
 #include "tests/device/context.h"
-#include "tests/device/graph.h"
+#include "tests/device/graph_memory.h"
+#include "tests/device/graph_node.h"
+#include "tests/device/settings.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct branch {
-    struct stream *stream;
-    struct node **tail; /* the next node of the stream depends on these */
-    size_t count;
-};
-
-struct capture {
-    uint64_t id;
-    struct graph *graph;
-    CUstreamCaptureMode mode;
-    pthread_t thread;
-    bool is_invalid;
-    bool is_graph_owned;     /* false: captured into a graph of the program's */
-    struct branch *branches; /* the origin's is the first */
-    size_t branch_count;
-    struct capture *next;
-};
 
 static struct {
     struct capture *captures;
@@ -32,7 +16,7 @@ static struct {
 static THREAD_LOCAL CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static _Atomic uint32_t strict_captures; /* not relaxed: a quick look for calls that care */
 
-static struct branch *branch_of(struct capture *capture, const struct stream *stream)
+struct branch *capture_branch(struct capture *capture, const struct stream *stream)
 {
     for (size_t i = 0; i < capture->branch_count; i++)
         if (capture->branches[i].stream == stream)
@@ -54,7 +38,7 @@ static struct branch *add_branch(struct capture *capture, struct stream *stream)
     return &more[capture->branch_count++];
 }
 
-static void add_to_tail(struct branch *branch, struct node *node)
+void capture_add_to_tail(struct branch *branch, struct node *node)
 {
     for (size_t i = 0; i < branch->count; i++)
         if (branch->tail[i] == node)
@@ -112,17 +96,19 @@ static void keep_box(struct node *node)
                                 .Depth = copy->depth};
 }
 
-static CUresult put_node(struct capture *capture, struct branch *branch, CUgraphNodeType type, struct work *work)
+static CUresult put_node(struct capture *capture, struct branch *branch, CUgraphNodeType type, struct work *work,
+                         struct node **out)
 {
-    struct node *node;
-    CUresult result = graph_add(capture->graph, type, branch->tail, branch->count, &node);
+    CUresult result = graph_check_edges(capture->graph, type, branch->tail, NULL, branch->count);
     if (result != CUDA_SUCCESS)
         return result;
+    struct node *node = graph_add(capture->graph, type, branch->tail, NULL, branch->count);
     node->work = work;
     if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
         keep_box(node);
     branch->count = 0;
-    add_to_tail(branch, node);
+    capture_add_to_tail(branch, node);
+    *out = node;
     return CUDA_SUCCESS;
 }
 
@@ -130,6 +116,7 @@ CUresult capture_take(struct stream *stream, struct work *work)
 {
     CUgraphNodeType type;
     CUresult result;
+    struct node *node;
     graph_lock();
     struct capture *capture = stream->capture;
     if (capture == NULL || capture->is_invalid) {
@@ -138,11 +125,80 @@ CUresult capture_take(struct stream *stream, struct work *work)
         capture->is_invalid = true;
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     } else {
-        result = put_node(capture, branch_of(capture, stream), type, work);
+        result = put_node(capture, capture_branch(capture, stream), type, work, &node);
     }
     graph_unlock();
     if (result != CUDA_SUCCESS)
         work_discard(work);
+    return result;
+}
+
+/* Under graph_lock: a node that holds no work; the stream's capture is good. */
+static CUresult put_empty(struct stream *stream, CUgraphNodeType type, struct node **out)
+{
+    struct capture *capture = stream->capture;
+    if (capture == NULL || capture->is_invalid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return put_node(capture, capture_branch(capture, stream), type, NULL, out);
+}
+
+CUresult capture_allocate(struct stream *stream, const struct pool *pool, size_t bytes, CUdeviceptr *out)
+{
+    struct graph_memory *memory;
+    struct node *node;
+    CUmemAccessDesc access[DEVICES_MAX];
+    size_t count = 0;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < settings()->device_count; i++)
+        if (pool->access[i] != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            access[count++] = (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)i},
+                                                .flags = pool->access[i]};
+    CUresult result = graph_memory_create(&pool->properties, access, count, bytes, &memory);
+    if (result != CUDA_SUCCESS)
+        return result;
+    graph_lock();
+    result = put_empty(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
+    if (result == CUDA_SUCCESS) {
+        node_set_memory(node, memory);
+        *out = memory->base;
+    }
+    graph_unlock();
+    if (result != CUDA_SUCCESS)
+        graph_memory_let_go(memory);
+    return result;
+}
+
+CUresult capture_free(struct stream *stream, struct graph_memory *memory)
+{
+    struct node *node;
+    graph_lock();
+    struct capture *capture = stream->capture;
+    CUresult result = memory != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && capture != NULL)
+        result = node_claim_free(capture->graph, memory);
+    if (result == CUDA_SUCCESS)
+        result = put_empty(stream, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
+    if (result == CUDA_SUCCESS) {
+        graph_memory_hold(memory);
+        node_set_memory(node, memory);
+    }
+    graph_unlock();
+    return result;
+}
+
+CUresult capture_graph(struct stream *stream, const struct graph *graph)
+{
+    struct node *node;
+    graph_lock();
+    CUresult result = graph_has_memory(graph) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = put_empty(stream, CU_GRAPH_NODE_TYPE_GRAPH, &node);
+    if (result == CUDA_SUCCESS) {
+        node->child = graph_copy(graph);
+        node->child->is_moved = true;
+    }
+    graph_unlock();
     return result;
 }
 
@@ -154,7 +210,7 @@ CUresult capture_record(struct stream *stream, struct event *event)
     if (capture == NULL || capture->is_invalid) {
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     } else {
-        struct branch *branch = branch_of(capture, stream);
+        struct branch *branch = capture_branch(capture, stream);
         free(event->nodes);
         event->nodes = calloc(branch->count + 1, sizeof(struct node *));
         if (event->nodes == NULL)
@@ -187,9 +243,9 @@ static CUresult join(struct stream *stream, struct event *event)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream->is_legacy)
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    struct branch *branch = capture != NULL ? branch_of(into, stream) : add_branch(into, stream);
+    struct branch *branch = capture != NULL ? capture_branch(into, stream) : add_branch(into, stream);
     for (size_t i = 0; i < event->node_count; i++)
-        add_to_tail(branch, event->nodes[i]);
+        capture_add_to_tail(branch, event->nodes[i]);
     return CUDA_SUCCESS;
 }
 
@@ -219,6 +275,17 @@ CUresult capture_refuse_legacy(struct context *context)
                 capture->is_invalid = true;
     graph_unlock();
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+CUresult capture_refuse_context(const struct context *context)
+{
+    graph_lock();
+    for (struct capture *capture = state.captures; capture != NULL; capture = capture->next)
+        for (size_t i = 0; i < capture->branch_count; i++)
+            if (capture->branches[i].stream->context == context)
+                capture->is_invalid = true;
+    graph_unlock();
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 static bool is_forbidden_by(const struct capture *capture)
@@ -265,7 +332,7 @@ static CUresult begin(struct stream *stream, struct graph *into, CUstreamCapture
     capture->thread = pthread_self();
     struct branch *branch = add_branch(capture, stream);
     for (size_t i = 0; i < count; i++)
-        add_to_tail(branch, dependencies[i]);
+        capture_add_to_tail(branch, dependencies[i]);
     capture->next = state.captures;
     state.captures = capture;
     strict_captures += mode != CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -397,115 +464,6 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
 }
 
 TWIN(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *out), (per_thread(handle), out))
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                   const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (status == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    graph_lock();
-    struct capture *capture = stream->capture;
-    struct branch *branch = capture != NULL ? branch_of(capture, stream) : NULL;
-    *status = capture == NULL       ? CU_STREAM_CAPTURE_STATUS_NONE
-              : capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    if (id != NULL)
-        *id = capture != NULL ? capture->id : 0;
-    if (graph != NULL)
-        *graph = capture != NULL ? (CUgraph)capture->graph : NULL;
-    if (dependencies != NULL)
-        *dependencies = branch != NULL ? (const CUgraphNode *)branch->tail : NULL;
-    if (edges != NULL)
-        *edges = NULL;
-    if (count != NULL)
-        *count = branch != NULL ? branch->count : 0;
-    graph_unlock();
-    return CUDA_SUCCESS;
-}
-
-TWIN(cuStreamGetCaptureInfo_v3, _ptsz,
-     (CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **dependencies,
-      const CUgraphEdgeData **edges, size_t *count),
-     (per_thread(handle), status, id, graph, dependencies, edges, count))
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                   const CUgraphNode **dependencies, size_t *count)
-{
-    return cuStreamGetCaptureInfo_v3(handle, status, id, graph, dependencies, NULL, count);
-}
-
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-                                        const CUgraphNode **dependencies, size_t *count)
-{
-    return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, graph, dependencies, NULL, count);
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-    return cuStreamGetCaptureInfo_v3(handle, status, id, NULL, NULL, NULL, NULL);
-}
-
-CUresult cuStreamGetCaptureInfo_ptsz(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-    return cuStreamGetCaptureInfo_v3(per_thread(handle), status, id, NULL, NULL, NULL, NULL);
-}
-
-/* Unlike the other questions, allowed for the legacy stream while others capture: it says so by its error. */
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
-{
-    return cuStreamGetCaptureInfo_v3(handle, status, NULL, NULL, NULL, NULL, NULL);
-}
-
-TWIN(cuStreamIsCapturing, _ptsz, (CUstream handle, CUstreamCaptureStatus *status), (per_thread(handle), status))
-
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *dependencies, const CUgraphEdgeData *edges,
-                                              size_t count, unsigned int flags)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    (void)edges;
-    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (count > 0 && dependencies == NULL))
-        return CUDA_ERROR_INVALID_VALUE;
-    graph_lock();
-    struct capture *capture = stream->capture;
-    if (capture == NULL)
-        result = CUDA_ERROR_ILLEGAL_STATE;
-    else if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        branch_of(capture, stream)->count = 0;
-    for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-        struct node *node;
-        result = node_find(dependencies[i], &node);
-        if (result == CUDA_SUCCESS && node->graph != capture->graph)
-            result = CUDA_ERROR_INVALID_VALUE;
-        if (result == CUDA_SUCCESS)
-            add_to_tail(branch_of(capture, stream), node);
-    }
-    graph_unlock();
-    return result;
-}
-
-TWIN(cuStreamUpdateCaptureDependencies_v2, _ptsz,
-     (CUstream handle, CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count, unsigned int flags),
-     (per_thread(handle), dependencies, edges, count, flags))
-
-CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *dependencies, size_t count, unsigned int flags)
-{
-    return cuStreamUpdateCaptureDependencies_v2(handle, dependencies, NULL, count, flags);
-}
-
-CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream handle, CUgraphNode *dependencies, size_t count,
-                                                unsigned int flags)
-{
-    return cuStreamUpdateCaptureDependencies_v2(per_thread(handle), dependencies, NULL, count, flags);
-}
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

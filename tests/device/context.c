@@ -144,6 +144,7 @@ struct stream *context_thread_stream(struct context *context)
     if (own == NULL)
         abort();
     struct stream *stream = stream_create(context, CU_STREAM_DEFAULT, 0);
+    context_begin_stream(context, stream);
     stream->is_thread_owned = true;
     *own = (struct thread_stream){context, context->id, stream, thread_streams};
     thread_streams = own;
@@ -179,6 +180,88 @@ void device_wait(void)
     for (struct context *context = state.all; context != NULL; context = context->next)
         if (context->magic == HANDLE_CONTEXT)
             context_wait(context);
+}
+
+/* All streams of the context at this moment, to be freed. */
+static struct stream **list_streams(struct context *context, size_t *count)
+{
+    size_t room = 0;
+    *count = 0;
+    queue_lock();
+    for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
+        room++;
+    struct stream **streams = calloc(room + 1, sizeof(struct stream *));
+    if (streams == NULL)
+        abort();
+    for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
+        if (!stream->is_dying)
+            streams[(*count)++] = stream;
+    queue_unlock();
+    return streams;
+}
+
+static void submit_fence(struct stream *stream, enum work_kind kind, struct fence *fence)
+{
+    struct work *work = work_new(kind);
+    fence_hold(fence);
+    work->fence = fence;
+    work_submit(stream, work);
+}
+
+void context_gather(struct context *context, struct stream *gathering)
+{
+    size_t count;
+    struct stream **streams = list_streams(context, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (streams[i] == gathering)
+            continue;
+        struct fence *fence = fence_new();
+        submit_fence(streams[i], WORK_RECORD, fence);
+        submit_fence(gathering, WORK_WAIT, fence);
+        fence_let_go(fence);
+    }
+    free(streams);
+}
+
+void context_hold_back(struct context *context, struct fence *fence)
+{
+    size_t count;
+    fence_hold(fence);
+    queue_lock();
+    struct fence *former = context->held_back_by;
+    context->held_back_by = fence;
+    queue_unlock();
+    if (former != NULL)
+        fence_let_go(former);
+    struct stream **streams = list_streams(context, &count);
+    for (size_t i = 0; i < count; i++)
+        submit_fence(streams[i], WORK_WAIT, fence);
+    free(streams);
+}
+
+bool context_is_capturing(struct context *context)
+{
+    bool is_capturing = false;
+    queue_lock();
+    for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
+        is_capturing |= stream->capture != NULL;
+    queue_unlock();
+    return is_capturing;
+}
+
+/* A new stream of a context that waits for an event waits as well. */
+void context_begin_stream(struct context *context, struct stream *stream)
+{
+    queue_lock();
+    struct fence *fence = context->held_back_by;
+    if (fence != NULL)
+        fence->holders++;
+    queue_unlock();
+    if (fence == NULL)
+        return;
+    if (!fence_is_passed(fence))
+        submit_fence(stream, WORK_WAIT, fence);
+    fence_let_go(fence);
 }
 
 /* Memory and threads come with the first context: a process that only asks questions has neither. */
@@ -467,4 +550,34 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *i
         *is_active = state.primaries[device].holders > 0;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+/* ---- by use count, as before CUDA 4 ---- */
+
+CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
+{
+    struct context *context;
+    CUresult result = context_enter(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->attachments++;
+    *out = (CUcontext)context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext handle)
+{
+    struct context *context;
+    CUresult result = device_enter();
+    if (result == CUDA_SUCCESS)
+        result = context_find(handle, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context->attachments > 0) {
+        context->attachments--;
+        return CUDA_SUCCESS;
+    }
+    return cuCtxDestroy_v2(handle);
 }

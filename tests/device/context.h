@@ -18,7 +18,9 @@ struct context {
     _Atomic uint32_t capturing_streams; /* blocking ones, under capture */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
-    _Atomic uint32_t peers; /* a bit per device whose memory it may reach besides its own */
+    _Atomic uint32_t peers;     /* a bit per device whose memory it may reach besides its own */
+    struct fence *held_back_by; /* what streams made later wait for; under queue_lock */
+    uint32_t attachments;       /* cuCtxAttach, less cuCtxDetach */
     struct context *next;
 };
 
@@ -47,6 +49,14 @@ void context_fail(struct context *context, CUresult error);
 /* Waits for everything submitted to any stream of the context / of all contexts. */
 void context_wait(struct context *context);
 void device_wait(void);
+
+/* The stream waits for everything submitted to any other stream of the context so far. */
+void context_gather(struct context *context, struct stream *stream);
+/* Whatever is submitted to the context from now on waits for the fence. */
+void context_hold_back(struct context *context, struct fence *fence);
+bool context_is_capturing(struct context *context);
+/* For a stream that was just made. */
+void context_begin_stream(struct context *context, struct stream *stream);
 
 /* Called by a library that goes with its context (modules). */
 void context_on_destroy(void (*forget)(struct context *context));

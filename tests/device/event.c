@@ -3,6 +3,9 @@
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
 #include <stdlib.h>
+#include <unistd.h>
+
+#define POLL_MICROSECONDS 20
 
 #define EVENT_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
@@ -32,8 +35,8 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
         return result;
     if (out == NULL || (flags & ~(unsigned)EVENT_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_EVENT_INTERPROCESS) != 0)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     queue_lock();
     struct event *event = spare;
     if (event != NULL)
@@ -44,8 +47,11 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
     if (event == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *event = (struct event){.magic = HANDLE_EVENT, .context = context, .flags = flags};
-    *out = (CUevent)event;
-    return CUDA_SUCCESS;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0)
+        result = event_share(event);
+    if (result == CUDA_SUCCESS)
+        *out = (CUevent)event;
+    return result;
 }
 
 CUresult cuEventDestroy_v2(CUevent handle)
@@ -56,6 +62,7 @@ CUresult cuEventDestroy_v2(CUevent handle)
         result = event_find(handle, &event);
     if (result != CUDA_SUCCESS)
         return result;
+    event_unshare(event);
     queue_lock();
     if (event->latest != NULL)
         fence_drop(event->latest);
@@ -86,6 +93,20 @@ struct fence *event_renew(struct event *event)
     return fence;
 }
 
+/* Behind the record: the word that other processes look at. */
+static struct work *tell_others(struct event_page *page)
+{
+    struct work *work = work_new(WORK_VALUE_WRITE);
+    work->value = (struct value_work){(uint64_t)&page->passed, ++page->recorded, VALUE_RISES, true};
+    return work;
+}
+
+/* The latest record, whoever made it, has been reached. */
+static bool is_page_passed(const struct event_page *page, uint64_t number)
+{
+    return page->passed >= number;
+}
+
 static CUresult record(CUevent handle, CUstream stream_handle)
 {
     struct context *context;
@@ -102,6 +123,8 @@ static CUresult record(CUevent handle, CUstream stream_handle)
         return capture_record(stream, event);
     struct work *work = work_new(WORK_RECORD);
     work->fence = event_renew(event);
+    if (event->page != NULL)
+        work->next = tell_others(event->page);
     work_submit(stream, work);
     return CUDA_SUCCESS;
 }
@@ -143,6 +166,8 @@ CUresult cuEventQuery(CUevent handle)
         return result;
     if (event->capture_id != 0)
         return CUDA_ERROR_CAPTURED_EVENT;
+    if (event->page != NULL)
+        return is_page_passed(event->page, event->page->recorded) ? context->error : CUDA_ERROR_NOT_READY;
     struct fence *fence = event_latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
@@ -162,6 +187,12 @@ CUresult cuEventSynchronize(CUevent handle)
         return result;
     if (event->capture_id != 0)
         return CUDA_ERROR_CAPTURED_EVENT;
+    if (event->page != NULL) {
+        uint64_t number = event->page->recorded;
+        while (!is_page_passed(event->page, number) && context->error == CUDA_SUCCESS)
+            usleep(POLL_MICROSECONDS);
+        return context->error;
+    }
     struct fence *fence = event_latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;
@@ -219,6 +250,13 @@ static CUresult wait_event(CUstream stream_handle, CUevent handle, unsigned int 
         return CUDA_ERROR_INVALID_VALUE;
     if (event->capture_id != 0 || stream->capture != NULL)
         return capture_wait(stream, event);
+    if (event->page != NULL) {
+        struct work *wait = work_new(WORK_VALUE_WAIT);
+        wait->value =
+            (struct value_work){(uint64_t)&event->page->passed, event->page->recorded, CU_STREAM_WAIT_VALUE_GEQ, true};
+        work_submit(stream, wait);
+        return CUDA_SUCCESS;
+    }
     struct fence *fence = event_latest(event);
     if (fence == NULL)
         return CUDA_SUCCESS;

@@ -4,6 +4,11 @@
 
 struct node;
 
+/* An event that other processes know: recorded counts records, passed says which of them is reached. */
+struct event_page {
+    _Atomic uint64_t recorded, passed;
+};
+
 struct event {
     enum handle_kind magic;
     struct context *context;
@@ -12,10 +17,16 @@ struct event {
     uint64_t capture_id;  /* 0, or the capture in which it was last recorded: then not a real record */
     struct node **nodes;  /* what it stands for in that capture; under graph_lock */
     size_t node_count;
+    struct event_page *page; /* CU_EVENT_INTERPROCESS, or opened from another process; else NULL */
+    int page_file;
     struct event *next; /* spare list */
 };
 
 CUresult event_find(CUevent handle, struct event **out);
+
+/* ipc.c: what an event between processes needs beside. */
+CUresult event_share(struct event *event);
+void event_unshare(struct event *event);
 
 /* A new record: its fence becomes the latest, with a second hold for the work that passes it. */
 struct fence *event_renew(struct event *event);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXTENTS_MAX 4096 /* gathered before the physical is sized to fit */
@@ -18,7 +19,8 @@ static struct {
         size_t used, peak;
         struct ranges *free_frames;
     } stores[DEVICES_MAX];
-    unsigned char *window; /* the whole file, for poisoning; mapped at first use */
+    struct physical *shared; /* with files of their own, counted here */
+    unsigned char *window;   /* the whole file, for poisoning; mapped at first use */
 } state = {.file = -1};
 
 bool frames_open(unsigned device_count, size_t memory_bytes, size_t frame_bytes)
@@ -79,7 +81,7 @@ static void poison_extent(struct extent extent, int byte)
     memset(state.window + extent.first * state.frame_bytes, byte, extent.count * state.frame_bytes);
 }
 
-static struct physical *physical_of(const struct extent *extents, uint32_t count, size_t bytes)
+struct physical *physical_of_extents(const struct extent *extents, uint32_t count, size_t bytes)
 {
     struct physical *physical = malloc(sizeof *physical + count * sizeof *extents);
     if (physical == NULL)
@@ -87,6 +89,7 @@ static struct physical *physical_of(const struct extent *extents, uint32_t count
     memset(physical, 0, sizeof *physical);
     physical->magic = HANDLE_PHYSICAL;
     physical->holders = 1;
+    physical->file = -1;
     physical->bytes = bytes;
     physical->extent_count = count;
     memcpy(physical->extents, extents, count * sizeof *extents);
@@ -140,11 +143,34 @@ struct physical *physical_create(int device, size_t bytes, int poison)
         if (poison >= 0)
             poison_extent(*next, poison);
     }
-    struct physical *physical = physical_of(extents, (uint32_t)count, bytes);
+    struct physical *physical = physical_of_extents(extents, (uint32_t)count, bytes);
     free(extents);
     physical->device = device;
     take_into_account(device, bytes);
     return physical;
+}
+
+void physical_account(struct physical *physical)
+{
+    physical->next_shared = state.shared;
+    state.shared = physical;
+    take_into_account(physical->device, physical->bytes);
+}
+
+struct physical *physical_with_file(dev_t device, ino_t inode)
+{
+    struct physical *physical = state.shared;
+    for (; physical != NULL; physical = physical->next_shared) {
+        struct stat facts;
+        if (fstat(physical->file, &facts) == 0 && facts.st_dev == device && facts.st_ino == inode)
+            break;
+    }
+    return physical;
+}
+
+int physical_file(const struct physical *physical)
+{
+    return physical->file >= 0 ? physical->file : state.file;
 }
 
 void physical_park(struct physical *physical)
@@ -164,10 +190,28 @@ void physical_hold(struct physical *physical)
     physical->holders++;
 }
 
+static void release_shared(struct physical *physical)
+{
+    if (!physical->is_foreign) {
+        struct physical **link = &state.shared;
+        while (*link != physical)
+            link = &(*link)->next_shared;
+        *link = physical->next_shared;
+        take_from_account(physical->device, physical->bytes);
+    }
+    close(physical->file);
+    physical->magic = HANDLE_DEAD;
+    free(physical);
+}
+
 void physical_let_go(struct physical *physical)
 {
     if (--physical->holders > 0)
         return;
+    if (physical->file >= 0) {
+        release_shared(physical);
+        return;
+    }
     for (uint32_t i = 0; i < physical->extent_count; i++)
         ranges_give(state.stores[physical->device].free_frames,
                     physical->extents[i].first - first_frame(physical->device), physical->extents[i].count);

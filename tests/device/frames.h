@@ -9,6 +9,7 @@
  * Locking: all of it under memory_lock (space.h). */
 #pragma once
 #include "tests/device/driver.h"
+#include <sys/types.h>
 
 struct extent {
     uint64_t first, count;
@@ -20,6 +21,9 @@ struct physical {
     size_t bytes;
     bool is_parked;
     int device;
+    int file;        /* -1: the devices' own memory file; else see share.h; owned */
+    bool is_foreign; /* another process's: not counted here */
+    struct physical *next_shared;
     CUmemAllocationProp properties;
     uint32_t handle_count; /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
     uint32_t extent_count;
@@ -36,6 +40,12 @@ size_t frames_free(int device); /* bytes that physical_create can take: neither 
 /* `bytes` is a multiple of the frame. NULL: out of memory. One holder: the caller. With a poison byte the
  * frames are filled with it (negative: left as they are). */
 struct physical *physical_create(int device, size_t bytes, int poison);
+/* One that has its bytes elsewhere (share.h): one holder, not accounted yet, file to be set. */
+struct physical *physical_of_extents(const struct extent *extents, uint32_t count, size_t bytes);
+void physical_account(struct physical *physical);
+/* The one with that file, if it is not foreign; NULL if there is none. */
+struct physical *physical_with_file(dev_t device, ino_t inode);
+int physical_file(const struct physical *physical);
 void physical_hold(struct physical *physical);
 void physical_let_go(struct physical *physical);
 /* Parked: not counted as used, though it keeps its frames (parking.h). */

@@ -1,5 +1,6 @@
 #include "tests/device/driver.h"
 #include "tests/device/graph.h"
+#include "tests/device/graph_memory.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,15 @@ void graph_lock(void)
     pthread_mutex_lock(&lock);
 }
 
+void graph_unlock_plain(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 void graph_unlock(void)
 {
     pthread_mutex_unlock(&lock);
+    objects_run_destructors();
 }
 
 static void *zeroed(size_t count, size_t bytes)
@@ -38,7 +45,12 @@ static void node_free(struct node *node)
         work_discard(node->work);
     if (node->child != NULL)
         graph_destroy(node->child);
+    if (node->memory != NULL)
+        graph_memory_let_go(node->memory);
     free(node->dependencies);
+    free(node->edges);
+    free(node->attributes);
+    free(node->operations);
     free(node->pointers);
     free(node);
 }
@@ -47,6 +59,9 @@ void graph_destroy(struct graph *graph)
 {
     for (size_t i = 0; i < graph->count; i++)
         node_free(graph->nodes[i]);
+    if (graph->exec != NULL)
+        graph->exec->origin = NULL;
+    objects_release(&graph->objects);
     graph->magic = HANDLE_DEAD;
     free(graph->nodes);
     free(graph);
@@ -84,7 +99,18 @@ static struct node *append(struct graph *graph, CUgraphNodeType type)
     node->type = type;
     node->graph = graph;
     graph->nodes[graph->count++] = node;
+    graph->memory_nodes += type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
     return node;
+}
+
+bool graph_has_memory(const struct graph *graph)
+{
+    if (graph->memory_nodes > 0)
+        return true;
+    for (size_t i = 0; i < graph->count; i++)
+        if (graph->nodes[i]->child != NULL && graph_has_memory(graph->nodes[i]->child))
+            return true;
+    return false;
 }
 
 static bool depends_on(const struct node *node, const struct node *other)
@@ -95,18 +121,43 @@ static bool depends_on(const struct node *node, const struct node *other)
     return false;
 }
 
-static void put_dependency(struct node *node, struct node *on)
+static const CUgraphEdgeData default_edge;
+
+bool edge_is_default(const CUgraphEdgeData *edge)
 {
-    size_t bytes = (node->dependency_count + 1) * sizeof(struct node *);
-    struct node **more = realloc(node->dependencies, bytes);
-    if (more == NULL)
-        abort();
-    more[node->dependency_count++] = on;
-    node->dependencies = more;
+    return memcmp(edge, &default_edge, sizeof *edge) == 0;
 }
 
-CUresult graph_add(struct graph *graph, CUgraphNodeType type, struct node *const *dependencies, size_t count,
-                   struct node **out)
+/* Only kernels have ports, and only an edge from a kernel to a kernel may be programmatic. */
+static bool is_edge(const CUgraphEdgeData *edge, CUgraphNodeType from, CUgraphNodeType to)
+{
+    static const CUgraphEdgeData zeros;
+    if (edge->to_port != 0 || memcmp(edge->reserved, zeros.reserved, sizeof zeros.reserved) != 0)
+        return false;
+    bool is_from_kernel = from == CU_GRAPH_NODE_TYPE_KERNEL;
+    if (edge->from_port > (is_from_kernel ? CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER : 0))
+        return false;
+    if (edge->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+        return is_from_kernel && to == CU_GRAPH_NODE_TYPE_KERNEL && edge->from_port != 0;
+    return edge->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT;
+}
+
+static void put_dependency(struct node *node, struct node *on, const CUgraphEdgeData *edge)
+{
+    size_t count = node->dependency_count + 1;
+    struct node **more = realloc(node->dependencies, count * sizeof(struct node *));
+    CUgraphEdgeData *more_edges = realloc(node->edges, count * sizeof *more_edges);
+    if (more == NULL || more_edges == NULL)
+        abort();
+    more[count - 1] = on;
+    more_edges[count - 1] = edge != NULL ? *edge : default_edge;
+    node->dependencies = more;
+    node->edges = more_edges;
+    node->dependency_count = count;
+}
+
+CUresult graph_check_edges(const struct graph *graph, CUgraphNodeType type, struct node *const *dependencies,
+                           const CUgraphEdgeData *edges, size_t count)
 {
     if (count > 0 && dependencies == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -114,23 +165,33 @@ CUresult graph_add(struct graph *graph, CUgraphNodeType type, struct node *const
         struct node *dependency;
         if (node_find((CUgraphNode)dependencies[i], &dependency) != CUDA_SUCCESS || dependency->graph != graph)
             return CUDA_ERROR_INVALID_VALUE;
+        if (edges != NULL && !is_edge(&edges[i], dependency->type, type))
+            return CUDA_ERROR_INVALID_VALUE;
         for (size_t k = 0; k < i; k++)
             if (dependencies[k] == dependency)
                 return CUDA_ERROR_INVALID_VALUE;
     }
-    struct node *node = append(graph, type);
-    for (size_t i = 0; i < count; i++)
-        put_dependency(node, dependencies[i]);
-    *out = node;
     return CUDA_SUCCESS;
 }
 
-static bool remove_dependency(struct node *node, const struct node *on)
+struct node *graph_add(struct graph *graph, CUgraphNodeType type, struct node *const *dependencies,
+                       const CUgraphEdgeData *edges, size_t count)
+{
+    struct node *node = append(graph, type);
+    for (size_t i = 0; i < count; i++)
+        put_dependency(node, dependencies[i], edges != NULL ? &edges[i] : NULL);
+    return node;
+}
+
+/* NULL: an edge with any data. */
+static bool remove_dependency(struct node *node, const struct node *on, const CUgraphEdgeData *edge)
 {
     for (size_t i = 0; i < node->dependency_count; i++) {
-        if (node->dependencies[i] != on)
+        if (node->dependencies[i] != on || (edge != NULL && memcmp(edge, &node->edges[i], sizeof *edge) != 0))
             continue;
-        node->dependencies[i] = node->dependencies[--node->dependency_count];
+        node->dependency_count--;
+        node->dependencies[i] = node->dependencies[node->dependency_count];
+        node->edges[i] = node->edges[node->dependency_count];
         return true;
     }
     return false;
@@ -143,7 +204,7 @@ void graph_remove(struct node *node)
     for (size_t i = 0; i < graph->count; i++) {
         if (graph->nodes[i] == node)
             continue;
-        remove_dependency(graph->nodes[i], node);
+        remove_dependency(graph->nodes[i], node, NULL);
         graph->nodes[kept++] = graph->nodes[i];
     }
     graph->count = kept;
@@ -175,17 +236,21 @@ bool node_is_behind(const struct node *node, const struct node *ancestor)
     return reaches((struct node *)node, ancestor);
 }
 
-CUresult graph_add_edge(struct node *from, struct node *to)
+CUresult graph_add_edge(struct node *from, struct node *to, const CUgraphEdgeData *edge)
 {
     if (from->graph != to->graph || depends_on(to, from) || node_is_behind(from, to))
         return CUDA_ERROR_INVALID_VALUE;
-    put_dependency(to, from);
+    if (!is_edge(edge, from->type, to->type))
+        return CUDA_ERROR_INVALID_VALUE;
+    put_dependency(to, from, edge);
     return CUDA_SUCCESS;
 }
 
-CUresult graph_remove_edge(struct node *from, struct node *to)
+CUresult graph_remove_edge(struct node *from, struct node *to, const CUgraphEdgeData *edge)
 {
-    return remove_dependency(to, from) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (to->graph->memory_nodes > 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return remove_dependency(to, from, edge) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 void node_set_work(struct node *node, struct work *work)
@@ -201,8 +266,16 @@ static void copy_content(struct node *to, const struct node *from)
     to->event = from->event;
     to->box = from->box;
     to->is_disabled = from->is_disabled;
+    to->memory = from->memory;
+    if (from->memory != NULL)
+        graph_memory_hold(from->memory);
     if (from->work != NULL)
         to->work = work_copy(from->work);
+    to->attributes_set = from->attributes_set;
+    if (from->attributes != NULL) {
+        to->attributes = zeroed(NODE_ATTRIBUTES, sizeof *to->attributes);
+        memcpy(to->attributes, from->attributes, NODE_ATTRIBUTES * sizeof *to->attributes);
+    }
 }
 
 struct graph *graph_copy(const struct graph *graph)
@@ -217,7 +290,9 @@ struct graph *graph_copy(const struct graph *graph)
     }
     for (size_t i = 0; i < graph->count; i++)
         for (size_t k = 0; k < graph->nodes[i]->dependency_count; k++)
-            put_dependency(copy->nodes[i], copy->nodes[graph->nodes[i]->dependencies[k]->mark]);
+            put_dependency(copy->nodes[i], copy->nodes[graph->nodes[i]->dependencies[k]->mark],
+                           &graph->nodes[i]->edges[k]);
+    objects_copy(&copy->objects, &graph->objects);
     return copy;
 }
 
@@ -227,6 +302,7 @@ static void append_flat(struct graph *flat, const struct graph *graph, struct no
 {
     struct node **order = zeroed(graph->count, sizeof(struct node *));
     struct node **ends = zeroed(graph->count, sizeof(struct node *));
+    objects_copy(&flat->objects, &graph->objects);
     graph_order(graph, 0, order);
     for (size_t i = 0; i < graph->count; i++)
         order[i]->mark = i;
@@ -235,18 +311,18 @@ static void append_flat(struct graph *flat, const struct graph *graph, struct no
         struct node *node = append(flat, is_child ? CU_GRAPH_NODE_TYPE_EMPTY : order[i]->type);
         copy_content(node, order[i]);
         if (before != NULL && order[i]->dependency_count == 0)
-            put_dependency(node, before);
+            put_dependency(node, before, NULL);
         for (size_t k = 0; k < order[i]->dependency_count; k++)
-            put_dependency(node, ends[order[i]->dependencies[k]->mark]);
+            put_dependency(node, ends[order[i]->dependencies[k]->mark], NULL);
         ends[i] = node;
         if (!is_child)
             continue;
         size_t first = flat->count;
         append_flat(flat, order[i]->child, node);
         ends[i] = append(flat, CU_GRAPH_NODE_TYPE_EMPTY);
-        put_dependency(ends[i], node);
+        put_dependency(ends[i], node, NULL);
         for (size_t k = first; k + 1 < flat->count; k++)
-            put_dependency(ends[i], flat->nodes[k]);
+            put_dependency(ends[i], flat->nodes[k], NULL);
     }
     free(order);
     free(ends);

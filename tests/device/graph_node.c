@@ -3,9 +3,11 @@
 #include "tests/device/context.h"
 #include "tests/device/copy.h"
 #include "tests/device/event.h"
+#include "tests/device/graph_memory.h"
 #include "tests/device/launch.h"
-#include "tests/device/module.h"
-#include <stdlib.h>
+#include "tests/device/value.h"
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS_v3 *params, struct work **work)
@@ -22,10 +24,11 @@ static CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS_v3 *params, struct wor
     return result == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
-static CUresult make_copy(const CUDA_MEMCPY3D *box, struct work **work)
+static CUresult make_copy(const CUDA_MEMCPY_NODE_PARAMS *params, struct work **work)
 {
     struct copy_work copy;
-    if (box->WidthInBytes == 0 || box->Height == 0 || box->Depth == 0)
+    const CUDA_MEMCPY3D *box = &params->copyParams;
+    if (params->flags != 0 || params->reserved != 0 || box->WidthInBytes == 0 || box->Height == 0 || box->Depth == 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = copy_of_box(box, &copy);
     return result != CUDA_SUCCESS ? result : copy_make_work(&copy, work);
@@ -55,10 +58,29 @@ static CUresult make_host(const CUDA_HOST_NODE_PARAMS_v2 *params, struct work **
     return CUDA_SUCCESS;
 }
 
+static CUresult make_values(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct work **work)
+{
+    return params->flags != 0 ? CUDA_ERROR_INVALID_VALUE : value_make_work(params->paramArray, params->count, work);
+}
+
 static CUresult check_event(CUevent handle)
 {
     struct event *event;
     return event_find(handle, &event);
+}
+
+static CUresult refuse(CUgraphNodeType type)
+{
+    static atomic_flag was_said = ATOMIC_FLAG_INIT;
+    const char *name = type == CU_GRAPH_NODE_TYPE_CONDITIONAL        ? "conditional"
+                       : type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT   ? "external semaphore wait"
+                       : type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL ? "external semaphore signal"
+                                                                     : NULL;
+    if (name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_flag_test_and_set(&was_said))
+        fprintf(stderr, "cpu device: graph nodes of the type %s are not supported\n", name);
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult node_make_work(const CUgraphNodeParams *params, struct work **work)
@@ -72,20 +94,24 @@ CUresult node_make_work(const CUgraphNodeParams *params, struct work **work)
     case CU_GRAPH_NODE_TYPE_KERNEL:
         return make_kernel(&params->kernel, work);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return make_copy(&params->memcpy.copyParams, work);
+        return make_copy(&params->memcpy, work);
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return make_fill(&params->memset, work);
     case CU_GRAPH_NODE_TYPE_HOST:
         return make_host(&params->host, work);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return make_values(&params->memOp, work);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         return check_event(params->eventRecord.event);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         return check_event(params->eventWait.event);
     case CU_GRAPH_NODE_TYPE_EMPTY:
     case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
         return CUDA_SUCCESS;
     default:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return refuse(params->type);
     }
 }
 
@@ -101,170 +127,161 @@ void node_set_content(struct node *node, const CUgraphNodeParams *params, struct
         node->event = params->eventWait.event;
 }
 
+void node_set_memory(struct node *node, struct graph_memory *memory)
+{
+    node->memory = memory;
+}
+
+CUresult node_claim_free(const struct graph *graph, struct graph_memory *memory)
+{
+    bool is_own = false, is_freed_here = false;
+    for (size_t i = 0; i < graph->count; i++) {
+        if (graph->nodes[i]->memory != memory)
+            continue;
+        is_own |= graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+        is_freed_here |= graph->nodes[i]->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    }
+    if (is_freed_here || memory->is_freed_inside || (is_own && memory->is_freed_elsewhere))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (is_own)
+        memory->is_freed_inside = true;
+    else
+        memory->is_freed_elsewhere = true;
+    return CUDA_SUCCESS;
+}
+
 /* ---- adding ---- */
 
-static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *dependencies, size_t count,
-                    const CUgraphNodeParams *params)
-{
+/* Everything that a new node brings along. */
+struct content {
     struct work *work;
-    struct graph *graph, *child = NULL;
-    struct node *node;
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = node_make_work(params, &work);
+    struct graph_memory *memory; /* one hold */
+};
+
+static void discard(struct content *content)
+{
+    if (content->work != NULL)
+        work_discard(content->work);
+    if (content->memory != NULL)
+        graph_memory_let_go(content->memory);
+}
+
+static CUresult prepare(const CUgraphNodeParams *params, struct content *content)
+{
+    CUresult result = node_make_work(params, &content->work);
     if (result != CUDA_SUCCESS)
         return result;
+    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return graph_memory_create(&params->alloc.poolProps, params->alloc.accessDescs, params->alloc.accessDescCount,
+                                   params->alloc.bytesize, &content->memory);
+    if (params->type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return CUDA_SUCCESS;
+    content->memory = graph_memory_at(params->free.dptr);
+    if (content->memory == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    graph_memory_hold(content->memory);
+    return CUDA_SUCCESS;
+}
+
+/* Under graph_lock: what the type asks of the graph and, for a child, of that one. */
+static CUresult check_graphs(const CUgraphNodeParams *params, const struct graph *graph, struct graph **child)
+{
+    bool is_memory = params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    if (is_memory && graph->is_moved)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (params->type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return CUDA_SUCCESS;
+    CUresult result = graph_find(params->graph.graph, child);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if ((*child)->is_moved || (unsigned)params->graph.ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+        return graph_has_memory(*child) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    return *child == graph || (*child)->exec != NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static void adopt(struct node *node, struct graph *child, CUgraphChildGraphNodeOwnership ownership)
+{
+    if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
+        child->is_moved = true;
+        node->child = child;
+    } else {
+        node->child = graph_copy(child);
+        node->child->is_moved = true;
+    }
+}
+
+static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
+                    size_t count, CUgraphNodeParams *params)
+{
+    struct content content = {0};
+    struct graph *graph, *child = NULL;
+    struct node *node;
+    CUresult result = prepare(params, &content);
+    if (result != CUDA_SUCCESS) {
+        discard(&content);
+        return result;
+    }
     graph_lock();
     result = graph_find(handle, &graph);
-    if (result == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        result = graph_find(params->graph.graph, &child);
     if (result == CUDA_SUCCESS)
-        result = graph_add(graph, params->type, (struct node *const *)dependencies, count, &node);
+        result = check_graphs(params, graph, &child);
+    if (result == CUDA_SUCCESS)
+        result = graph_check_edges(graph, params->type, (struct node *const *)dependencies, edges, count);
+    if (result == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        result = node_claim_free(graph, content.memory);
     if (result == CUDA_SUCCESS) {
-        node_set_content(node, params, work);
+        node = graph_add(graph, params->type, (struct node *const *)dependencies, edges, count);
+        node_set_content(node, params, content.work);
+        node_set_memory(node, content.memory);
+        if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+            params->alloc.dptr = content.memory->base;
         if (child != NULL)
-            node->child = graph_copy(child);
+            adopt(node, child, params->graph.ownership);
         *out = (CUgraphNode)node;
     }
     graph_unlock();
-    if (result != CUDA_SUCCESS && work != NULL)
-        work_discard(work);
+    if (result != CUDA_SUCCESS)
+        discard(&content);
     return result;
 }
 
-/* The kernel structs of the three versions begin alike. */
-static CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static bool is_reserved_zero(const CUgraphNodeParams *params)
 {
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-    memcpy(&all.kernel, params, sizeof *params);
-    return all;
-}
-
-static CUgraphNodeParams kernel_params_v2(const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-    memcpy(&all.kernel, params, sizeof *params);
-    return all;
-}
-
-static CUgraphNodeParams copy_params(const CUDA_MEMCPY3D *params)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    all.memcpy.copyParams = *params;
-    return all;
-}
-
-static CUgraphNodeParams fill_params(const CUDA_MEMSET_NODE_PARAMS *params)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-    memcpy(&all.memset, params, sizeof *params);
-    return all;
-}
-
-static CUgraphNodeParams host_params(const CUDA_HOST_NODE_PARAMS *params)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_HOST};
-    memcpy(&all.host, params, sizeof *params);
-    return all;
-}
-
-CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = kernel_params(params);
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                                 const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = kernel_params_v2(params);
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                              const CUDA_MEMCPY3D *params, CUcontext context)
-{
-    (void)context;
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = copy_params(params);
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                              const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
-{
-    (void)context;
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = fill_params(params);
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                            const CUDA_HOST_NODE_PARAMS *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = host_params(params);
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                                  CUgraph child)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
-    all.graph.graph = child;
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                                   CUevent event)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
-    all.eventRecord.event = event;
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                                 CUevent event)
-{
-    CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
-    all.eventWait.event = event;
-    return add(out, graph, dependencies, count, &all);
-}
-
-CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
-                        CUgraphNodeParams *params)
-{
-    return params == NULL ? CUDA_ERROR_INVALID_VALUE : add(out, graph, dependencies, count, params);
+    return params->reserved0[0] == 0 && params->reserved0[1] == 0 && params->reserved0[2] == 0 &&
+           params->reserved2 == 0;
 }
 
 CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)
 {
-    (void)edges;
-    return params == NULL ? CUDA_ERROR_INVALID_VALUE : add(out, graph, dependencies, count, params);
+    if (out == NULL || params == NULL || !is_reserved_zero(params))
+        return CUDA_ERROR_INVALID_VALUE;
+    return add(out, graph, dependencies, edges, count, params);
+}
+
+CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                        CUgraphNodeParams *params)
+{
+    return cuGraphAddNode_v2(out, graph, dependencies, NULL, count, params);
 }
 
 /* ---- changing ---- */
 
-static CUresult change(CUgraphNode handle, const CUgraphNodeParams *params)
+static bool may_change(CUgraphNodeType type)
+{
+    return type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
+           type != CU_GRAPH_NODE_TYPE_GRAPH;
+}
+
+CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams *params)
 {
     struct work *work;
     struct node *node;
-    CUresult result = node_make_work(params, &work);
+    if (params == NULL || !is_reserved_zero(params))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = may_change(params->type) ? node_make_work(params, &work) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
     graph_lock();
@@ -277,49 +294,4 @@ static CUresult change(CUgraphNode handle, const CUgraphNodeParams *params)
     if (result != CUDA_SUCCESS && work != NULL)
         work_discard(work);
     return result;
-}
-
-CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
-{
-    return params == NULL ? CUDA_ERROR_INVALID_VALUE : change(node, params);
-}
-
-CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = kernel_params(params);
-    return change(node, &all);
-}
-
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = kernel_params_v2(params);
-    return change(node, &all);
-}
-
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = copy_params(params);
-    return change(node, &all);
-}
-
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = fill_params(params);
-    return change(node, &all);
-}
-
-CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params)
-{
-    if (params == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams all = host_params(params);
-    return change(node, &all);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HOST_ALLOC_FLAGS (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
 #define REGISTER_FLAGS   (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY)
@@ -140,6 +141,11 @@ CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned int flags)
     if (result != CUDA_SUCCESS)
         return result;
     if (memory == NULL || bytes == 0 || (flags & ~(unsigned)REGISTER_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)memory & ~(page - 1);
+    uintptr_t end = ((uintptr_t)memory + bytes + page - 1) & ~(page - 1);
+    bool is_there = end > begin && msync((void *)begin, end - begin, MS_ASYNC) == 0;
+    if (!is_there || memory_is_device((CUdeviceptr)memory))
         return CUDA_ERROR_INVALID_VALUE;
     return add((struct host_range){(uintptr_t)memory, bytes, flags, true});
 }

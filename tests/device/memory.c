@@ -2,8 +2,10 @@
 #include "tests/device/memory.h"
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
+#include "tests/device/graph_memory.h"
 #include "tests/device/parking.h"
 #include "tests/device/settings.h"
+#include "tests/device/share.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +42,7 @@ void memory_expect_release(int change)
     atomic_fetch_add(&state.expected_releases, change);
 }
 
-static int poison(void)
+int memory_poison(void)
 {
     return settings()->jitter == 0 ? -1 : POISON;
 }
@@ -50,7 +52,7 @@ static struct mapping *map_fresh_frames(int device, size_t rounded)
     CUdeviceptr base = space_take(rounded, frames_bytes());
     if (base == 0)
         return NULL;
-    struct physical *physical = parking_create_physical(device, rounded, poison());
+    struct physical *physical = parking_create_physical(device, rounded, memory_poison());
     if (physical == NULL) {
         space_give(base, rounded);
         return NULL;
@@ -75,8 +77,8 @@ static struct mapping *allocate_frames(int device, size_t bytes, enum mapping_ki
     struct mapping *mapping = parking_take(device, rounded);
     if (mapping != NULL) {
         mapping->buffer_id = space_new_buffer_id();
-        if (poison() >= 0)
-            memset((void *)mapping->base, poison(), rounded);
+        if (memory_poison() >= 0)
+            memset((void *)mapping->base, memory_poison(), rounded);
     } else {
         mapping = map_fresh_frames(device, rounded);
     }
@@ -159,7 +161,7 @@ static struct unit *allocate_units(int device, size_t bytes, CUdeviceptr *out)
     slab->units[at] = (struct unit){.length = length, .asked_bytes = (uint32_t)bytes};
     slab->units[at].buffer_id = (1ull << 48) + ++state.small_buffer_id;
     *out = slab->mapping->base + (CUdeviceptr)at * UNIT_BYTES;
-    if (poison() >= 0)
+    if (memory_poison() >= 0)
         memset((void *)*out, POISON, (size_t)length * UNIT_BYTES);
     return &slab->units[at];
 }
@@ -178,6 +180,8 @@ static void account(struct pool *pool, size_t bytes, bool is_freed)
     pool->used += bytes;
     if (pool->used > pool->used_high)
         pool->used_high = pool->used;
+    if (pool->used > pool->reserved_high)
+        pool->reserved_high = pool->used;
 }
 
 static void link_large(struct mapping *mapping)
@@ -199,10 +203,56 @@ static void unlink_large(struct mapping *mapping)
         mapping->next_live->previous_live = mapping->previous_live;
 }
 
+/* Under memory_lock; the hold of `physical` is consumed. */
+static struct mapping *place(struct physical *physical, size_t bytes)
+{
+    CUdeviceptr base = space_take(physical->bytes, frames_bytes());
+    struct mapping *mapping = NULL;
+    if (base != 0)
+        mapping = space_map(base, physical->bytes, physical, MAPPING_ALLOCATION);
+    physical_let_go(physical);
+    if (mapping == NULL)
+        return NULL;
+    if (!space_protect(base, mapping->bytes, PROT_READ | PROT_WRITE)) {
+        size_t whole = mapping->bytes;
+        space_unmap(base, whole);
+        space_give(base, whole);
+        return NULL;
+    }
+    mapping->asked_bytes = bytes;
+    return mapping;
+}
+
+CUresult memory_place(struct physical *physical, size_t bytes, struct pool *pool, CUdeviceptr *out)
+{
+    memory_lock();
+    struct mapping *mapping = bytes <= physical->bytes ? place(physical, bytes) : NULL;
+    if (mapping != NULL) {
+        mapping->pool = pool;
+        link_large(mapping);
+        account(pool, bytes, false);
+        *out = mapping->base;
+    }
+    memory_unlock();
+    return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Memory that other processes may map has a file, and so frames, of its own. */
+static struct mapping *allocate_shareable(int device, size_t bytes, const struct pool *pool)
+{
+    size_t frame = frames_bytes(), rounded = (bytes + frame - 1) / frame * frame;
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .requestedHandleTypes = pool->properties.handleTypes,
+                                      .location = pool->properties.location};
+    struct physical *physical = share_create_physical(device, rounded, &properties, pool->id);
+    return physical != NULL ? place(physical, bytes) : NULL;
+}
+
 static bool allocate(int device, size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
                      CUdeviceptr *out)
 {
-    if (bytes < frames_bytes()) {
+    bool is_shareable = pool != NULL && pool->properties.handleTypes != CU_MEM_HANDLE_TYPE_NONE;
+    if (bytes < frames_bytes() && !is_shareable) {
         struct unit *unit = allocate_units(device, bytes, out);
         if (unit == NULL)
             return false;
@@ -210,7 +260,8 @@ static bool allocate(int device, size_t bytes, enum allocation_use use, struct c
         unit->owner = owner;
         unit->is_managed = use == USE_MANAGED;
     } else {
-        struct mapping *mapping = allocate_frames(device, bytes, MAPPING_ALLOCATION);
+        struct mapping *mapping =
+            is_shareable ? allocate_shareable(device, bytes, pool) : allocate_frames(device, bytes, MAPPING_ALLOCATION);
         if (mapping == NULL)
             return false;
         mapping->pool = pool;
@@ -316,6 +367,7 @@ static bool find_unit(struct mapping *mapping, CUdeviceptr address, struct alloc
                                    .bytes = unit->asked_bytes,
                                    .kind = mapping->kind,
                                    .pool = unit->pool,
+                                   .owner = unit->owner,
                                    .is_managed = unit->is_managed,
                                    .device = mapping->physical->device,
                                    .buffer_id = unit->buffer_id};
@@ -335,6 +387,7 @@ static bool find(CUdeviceptr address, struct allocation *out)
                                .bytes = mapping->asked_bytes,
                                .kind = mapping->kind,
                                .pool = mapping->pool,
+                               .owner = mapping->owner,
                                .is_managed = mapping->is_managed,
                                .device = mapping->physical->device,
                                .buffer_id = mapping->buffer_id};
@@ -392,6 +445,18 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     return memory_allocate(context->device, *pitch * height, USE_PLAIN, context, NULL, out);
 }
 
+static CUresult free_graph_memory(struct graph_memory *memory)
+{
+    struct work *drop;
+    CUresult result = graph_memory_free_outside(memory, &drop);
+    if (result != CUDA_SUCCESS)
+        return result;
+    device_wait();
+    work_discard(drop);
+    graph_memory_drop(memory);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr base)
 {
     struct context *context;
@@ -400,8 +465,12 @@ CUresult cuMemFree_v2(CUdeviceptr base)
         result = capture_check_unsafe();
     if (result != CUDA_SUCCESS || base == 0)
         return result;
+    struct graph_memory *of_graph = graph_memory_at(base);
+    if (of_graph != NULL)
+        return free_graph_memory(of_graph);
     struct allocation allocation;
-    if (!memory_find(base, &allocation) || allocation.base != base || allocation.kind == MAPPING_VIRTUAL)
+    if (!memory_find(base, &allocation) || allocation.base != base ||
+        (allocation.kind != MAPPING_ALLOCATION && allocation.kind != MAPPING_SLAB))
         return CUDA_ERROR_INVALID_VALUE;
     /* Work that is still queued may use it; only stream-ordered memory is the program's own business. */
     if (allocation.pool == NULL)

@@ -16,8 +16,10 @@ struct pool {
     uint64_t release_threshold;
     int reuse[3];           /* CU_MEMPOOL_ATTR_REUSE_*, kept and answered; nothing is hoarded, so nothing to do */
     size_t used, used_high; /* under memory_lock */
+    size_t reserved_high;   /* reserved is what is used */
     size_t live;            /* allocations */
-    bool is_default, is_dying;
+    bool is_default, is_dying, is_imported;
+    uint64_t id; /* of a shareable one, in all processes */
     CUmemAccess_flags access[DEVICES_MAX];
 };
 
@@ -25,7 +27,8 @@ struct allocation {
     CUdeviceptr base;
     size_t bytes; /* as asked for */
     enum mapping_kind kind;
-    struct pool *pool; /* NULL: not stream-ordered */
+    struct pool *pool;     /* NULL: not stream-ordered */
+    struct context *owner; /* NULL: none */
     bool is_managed;
     int device;
     uint64_t buffer_id;
@@ -37,8 +40,12 @@ enum allocation_use { USE_PLAIN, USE_MANAGED };
  * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE for 0 bytes. */
 CUresult memory_allocate(int device, size_t bytes, enum allocation_use use, struct context *owner, struct pool *pool,
                          CUdeviceptr *out);
+/* An address for physical memory that came from elsewhere, as an allocation of the pool. Consumes the hold. */
+CUresult memory_place(struct physical *physical, size_t bytes, struct pool *pool, CUdeviceptr *out);
 /* Everything that the context owns. The device is idle. */
 void memory_release_all(struct context *owner);
+/* What fresh memory is filled with: -1: with nothing; else a byte. */
+int memory_poison(void);
 /* Without waiting for anything. CUDA_ERROR_INVALID_VALUE if no allocation starts there. */
 CUresult memory_release(CUdeviceptr base);
 /* The allocation that holds the address: cuMemAlloc's or a whole VMM mapping. */

@@ -47,6 +47,7 @@ static bool choose_entry(const void *image, size_t known_bytes, struct fatbin_en
 CUresult module_read_text(const void *image, size_t known_bytes, char **text, size_t *bytes, char *why,
                           size_t why_bytes)
 {
+    struct fatbin fatbin;
     struct fatbin_entry entry;
     switch (image_kind(image, known_bytes)) {
     case IMAGE_TEXT:
@@ -55,6 +56,10 @@ CUresult module_read_text(const void *image, size_t known_bytes, char **text, si
         return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     case IMAGE_FATBIN:
     case IMAGE_WRAPPER:
+        if (!fatbin_open(image, known_bytes, &fatbin)) {
+            snprintf(why, why_bytes, "the fatbin is broken");
+            return CUDA_ERROR_INVALID_IMAGE;
+        }
         if (!choose_entry(image, known_bytes, &entry)) {
             snprintf(why, why_bytes, "the fatbin carries no PTX for compute capability %u.%u or below",
                      settings()->capability / 10, settings()->capability % 10);
@@ -127,6 +132,10 @@ static void bury(struct module *module)
     module->instances = NULL;
     for (size_t i = 0; i < module->function_count; i++)
         module->functions[i].magic = HANDLE_DEAD;
+    for (size_t i = 0; i < module->function_count; i++) {
+        free(module->functions[i].old);
+        module->functions[i].old = NULL;
+    }
     if (module->globals != 0)
         memory_release(module->globals);
     program_release(module->program);

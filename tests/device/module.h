@@ -9,6 +9,13 @@
 
 struct module;
 
+/* The state of launches in the form before CUDA 4. */
+struct old_launch {
+    unsigned block[3], shared_bytes;
+    size_t argument_bytes;
+    unsigned char arguments[];
+};
+
 struct function {
     enum handle_kind magic;
     struct module *module;
@@ -16,6 +23,7 @@ struct function {
     const struct program_entry *entry;
     int dynamic_shared_limit;
     int cache_config, carveout;
+    struct old_launch *old; /* NULL: never used */
     _Atomic bool is_prepared;
     _Atomic uint32_t nanoseconds_per_block; /* 0: not known yet */
 };

@@ -92,3 +92,52 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handl
     *bytes = each - function->entry->shared_bytes;
     return CUDA_SUCCESS;
 }
+
+/* ---- clusters: of one block ---- */
+
+static CUresult enter_cluster(CUfunction handle, const CUlaunchConfig *config, const void *out,
+                              struct function **function)
+{
+    struct context *context;
+    CUresult result = context_enter(&context);
+    if (result == CUDA_SUCCESS)
+        result = function_find(handle, function);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL || config == NULL || config->blockDimX == 0 || config->blockDimY == 0 || config->blockDimZ == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static int blocks_of(const struct function *function, const CUlaunchConfig *config)
+{
+    uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+    return threads > LIMIT_THREADS_PER_BLOCK ? 0 : occupancy_blocks(function, (int)threads, config->sharedMemBytes);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config)
+{
+    struct function *function;
+    CUresult result = enter_cluster(handle, config, size, &function);
+    if (result == CUDA_SUCCESS)
+        *size = blocks_of(function, config) > 0;
+    return result;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction handle, const CUlaunchConfig *config)
+{
+    struct function *function;
+    CUresult result = enter_cluster(handle, config, count, &function);
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttribute *attribute = &config->attrs[i];
+        if (attribute->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            continue;
+        if (attribute->value.clusterDim.x != 1 || attribute->value.clusterDim.y != 1 ||
+            attribute->value.clusterDim.z != 1)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+    *count = blocks_of(function, config) * LIMIT_PROCESSORS;
+    return CUDA_SUCCESS;
+}

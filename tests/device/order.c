@@ -2,6 +2,7 @@
 #include "tests/device/context.h"
 #include "tests/device/executor.h"
 #include "tests/device/settings.h"
+#include "tests/device/value.h"
 
 /* The adversary's state; only the dispatcher uses it. */
 static struct {
@@ -24,23 +25,6 @@ static uint64_t random_next(void)
 uint64_t order_seed(void)
 {
     return settings()->jitter == 0 ? 0 : random_next() | 1;
-}
-
-static bool value_is_there(const struct value_work *value)
-{
-    uint64_t now = value->is_wide ? __atomic_load_n((uint64_t *)value->address, __ATOMIC_ACQUIRE)
-                                  : __atomic_load_n((uint32_t *)value->address, __ATOMIC_ACQUIRE);
-    uint64_t mask = value->is_wide ? UINT64_MAX : UINT32_MAX, wanted = value->value & mask;
-    switch (value->flags & 3u) {
-    case CU_STREAM_WAIT_VALUE_EQ:
-        return now == wanted;
-    case CU_STREAM_WAIT_VALUE_AND:
-        return (now & wanted) != 0;
-    case CU_STREAM_WAIT_VALUE_NOR:
-        return (~(now | wanted) & mask) != 0;
-    default:
-        return value->is_wide ? (int64_t)(now - wanted) >= 0 : (int32_t)(uint32_t)(now - wanted) >= 0;
-    }
 }
 
 /* Legacy and blocking streams of one context wait for each other's earlier work. */
@@ -67,9 +51,13 @@ bool order_is_ready(const struct stream *stream, struct stream **active, size_t 
         return true;
     if (head->kind == WORK_WAIT)
         return fence_is_passed(head->fence);
-    if (head->kind == WORK_VALUE_WAIT)
-        return value_is_there(&head->value);
-    return true;
+    if (head->kind != WORK_VALUE_WAIT)
+        return true;
+    CUresult error;
+    bool is_there = value_is_there(&head->value, &error);
+    if (error != CUDA_SUCCESS)
+        context_fail(stream->context, error);
+    return is_there;
 }
 
 static bool goes_before(const struct stream *a, const struct stream *b)

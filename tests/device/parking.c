@@ -30,7 +30,8 @@ void parking_put(struct mapping *mapping)
 {
     CUdeviceptr base = mapping->base;
     size_t bytes = mapping->bytes;
-    if (state.count == PARKED_MAX || mapping->physical->holders > 1 || !space_protect(base, bytes, PROT_NONE)) {
+    if (state.count == PARKED_MAX || mapping->physical->holders > 1 || mapping->physical->file >= 0 ||
+        mapping->ipc_file > 0 || !space_protect(base, bytes, PROT_NONE)) {
         space_unmap(base, bytes);
         space_give(base, bytes);
         return;

@@ -14,6 +14,7 @@ struct pointer {
     struct allocation allocation;
     struct host_range host;
     int protection;
+    CUmemAllocationHandleType handle_types;
 };
 
 static void look_up(CUdeviceptr address, struct context *context, struct pointer *out)
@@ -24,6 +25,8 @@ static void look_up(CUdeviceptr address, struct context *context, struct pointer
         memory_lock();
         struct mapping *mapping = space_find(address);
         out->protection = mapping != NULL ? mapping->protection : PROT_NONE;
+        if (mapping != NULL && mapping->physical->file >= 0)
+            out->handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         memory_unlock();
     } else {
         out->is_host = host_memory_find((const void *)address, &out->host);
@@ -50,12 +53,26 @@ static unsigned access_flags(const struct pointer *pointer)
                                            : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
+/* Memory that no context owns (pools, mappings) is everybody's: the asking one's. */
+static struct context *owner_of(const struct pointer *pointer)
+{
+    return pointer->is_device && pointer->allocation.owner != NULL ? pointer->allocation.owner : pointer->context;
+}
+
+/* cuIpcGetMemHandle takes it. */
+static bool is_ipc_capable(const struct pointer *pointer)
+{
+    enum mapping_kind kind = pointer->allocation.kind;
+    return pointer->is_device && !pointer->allocation.is_managed && pointer->allocation.pool == NULL &&
+           (kind == MAPPING_ALLOCATION || kind == MAPPING_SLAB);
+}
+
 /* False: the address has no such attribute. */
 static bool answer(const struct pointer *pointer, CUpointer_attribute attribute, void *value)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = (CUcontext)pointer->context;
+        *(CUcontext *)value = (CUcontext)owner_of(pointer);
         return true;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)value = pointer->is_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -82,7 +99,7 @@ static bool answer(const struct pointer *pointer, CUpointer_attribute attribute,
         *(int *)value = pointer->is_device ? pointer->allocation.device : pointer->context->device;
         return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned *)value = 0;
+        *(unsigned *)value = is_ipc_capable(pointer);
         return true;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
@@ -96,7 +113,7 @@ static bool answer(const struct pointer *pointer, CUpointer_attribute attribute,
         *(unsigned *)value = 1;
         return true;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)value = 0;
+        *(unsigned long long *)value = pointer->is_device ? pointer->handle_types : CU_MEM_HANDLE_TYPE_NONE;
         return true;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
@@ -183,54 +200,3 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
-
-/* Managed memory is where both sides can touch it: advice and prefetching have nothing to move. */
-static CUresult check_managed(CUdeviceptr address, size_t bytes)
-{
-    struct context *context;
-    struct allocation allocation;
-    CUresult result = context_enter(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (bytes == 0 || !memory_find(address, &allocation) || !allocation.is_managed)
-        return CUDA_ERROR_INVALID_VALUE;
-    return address + bytes > allocation.base + allocation.bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device)
-{
-    (void)advice;
-    (void)device;
-    return check_managed(address, bytes);
-}
-
-CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location)
-{
-    (void)advice;
-    (void)location;
-    return check_managed(address, bytes);
-}
-
-CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream handle)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    (void)device;
-    return result != CUDA_SUCCESS ? result : check_managed(address, bytes);
-}
-
-TWIN(cuMemPrefetchAsync, _ptsz, (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream),
-     (address, bytes, device, per_thread(stream)))
-
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
-                               CUstream stream)
-{
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    return cuMemPrefetchAsync(address, bytes, location.id, stream);
-}
-
-TWIN(cuMemPrefetchAsync_v2, _ptsz,
-     (CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags, CUstream stream),
-     (address, bytes, location, flags, per_thread(stream)))

@@ -3,21 +3,27 @@
 #include "tests/device/driver.h"
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
-#include "tests/device/memory.h"
+#include "tests/device/graph_memory.h"
+#include "tests/device/pool.h"
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 /* Of each device; made at first use, under memory_lock. */
 static struct {
     struct pool *standard, *current;
 } pools[DEVICES_MAX];
 
-static struct pool *pool_new(const CUmemPoolProps *properties)
+struct pool *pool_new(const CUmemPoolProps *properties)
 {
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         abort();
     *pool = (struct pool){.magic = HANDLE_POOL, .properties = *properties, .reuse = {1, 1, 1}};
     pool->access[properties->location.id] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE && getrandom(&pool->id, sizeof pool->id, 0) < 0)
+        pool->id = (uintptr_t)pool ^ ((uint64_t)getpid() << 40);
     return pool;
 }
 
@@ -44,7 +50,7 @@ static struct pool *current_pool(int device)
     return pool;
 }
 
-static CUresult find(CUmemoryPool handle, struct pool **out)
+CUresult pool_find(CUmemoryPool handle, struct pool **out)
 {
     struct pool *pool = (struct pool *)handle;
     if (pool == NULL || ((uintptr_t)pool & 7) != 0 || pool->magic != HANDLE_POOL || pool->is_dying)
@@ -61,10 +67,14 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct pool *pool, CUst
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream->capture != NULL)
-        return capture_refuse(stream);
     if (pool == NULL)
         pool = current_pool(stream->context->device);
+    if (stream->capture != NULL)
+        return capture_allocate(stream, pool, bytes, out);
+    if (pool->is_imported)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (pool->properties.maxSize != 0 && bytes > pool->properties.maxSize - pool->used)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     return memory_allocate(pool->properties.location.id, bytes, USE_PLAIN, NULL, pool, out);
 }
 
@@ -81,12 +91,21 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream)
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream)
 {
     struct pool *pool;
-    CUresult result = find(handle, &pool);
+    CUresult result = pool_find(handle, &pool);
     return result != CUDA_SUCCESS ? result : allocate(out, bytes, pool, stream);
 }
 
 TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * out, size_t bytes, CUmemoryPool handle, CUstream stream),
      (out, bytes, handle, per_thread(stream)))
+
+static CUresult free_graph_memory(struct graph_memory *memory, struct stream *stream)
+{
+    struct work *drop;
+    CUresult result = graph_memory_free_outside(memory, &drop);
+    if (result == CUDA_SUCCESS)
+        work_submit(stream, drop);
+    return result;
+}
 
 static CUresult free_async(CUdeviceptr address, CUstream handle)
 {
@@ -95,11 +114,14 @@ static CUresult free_async(CUdeviceptr address, CUstream handle)
     CUresult result = stream_enter(handle, &context, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    struct allocation allocation;
-    if (!memory_find(address, &allocation) || allocation.base != address)
-        return CUDA_ERROR_INVALID_VALUE;
+    struct graph_memory *of_graph = graph_memory_at(address);
     if (stream->capture != NULL)
-        return capture_refuse(stream);
+        return capture_free(stream, of_graph);
+    if (of_graph != NULL)
+        return free_graph_memory(of_graph, stream);
+    struct allocation allocation;
+    if (!memory_find(address, &allocation) || allocation.base != address || allocation.kind == MAPPING_VIRTUAL)
+        return CUDA_ERROR_INVALID_VALUE;
     struct work *work = work_new(WORK_RELEASE);
     work->release = address;
     memory_expect_release(1);
@@ -117,6 +139,13 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
     return free_async(address, per_thread(stream));
 }
 
+static bool is_reserved_zero(const CUmemPoolProps *properties)
+{
+    static const CUmemPoolProps zeros;
+    return properties->win32SecurityAttributes == NULL &&
+           memcmp(properties->reserved, zeros.reserved, sizeof zeros.reserved) == 0;
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
 {
     CUresult result = device_enter();
@@ -124,7 +153,11 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
         return result;
     if (out == NULL || properties == NULL || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+    if (!is_reserved_zero(properties) || properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+         properties->handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
         return CUDA_ERROR_NOT_SUPPORTED;
     result = device_check(properties->location.id);
     if (result != CUDA_SUCCESS)
@@ -136,7 +169,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     struct pool *pool;
-    CUresult result = find(handle, &pool);
+    CUresult result = pool_find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
     if (pool->is_default)
@@ -157,14 +190,14 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
     struct pool *pool;
     (void)keep;
-    return find(handle, &pool);
+    return pool_find(handle, &pool);
 }
 
 /* Some attributes are 32 bits wide, the others 64. */
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value)
 {
     struct pool *pool;
-    CUresult result = find(handle, &pool);
+    CUresult result = pool_find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
     if (value == NULL)
@@ -187,8 +220,10 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
         if (*(cuuint64_t *)value != 0)
             result = CUDA_ERROR_INVALID_VALUE;
-        else
+        else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
             pool->used_high = pool->used;
+        else
+            pool->reserved_high = pool->used;
         break;
     default:
         result = CUDA_ERROR_INVALID_VALUE;
@@ -200,7 +235,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value)
 {
     struct pool *pool;
-    CUresult result = find(handle, &pool);
+    CUresult result = pool_find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
     if (value == NULL)
@@ -224,6 +259,8 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
         *(cuuint64_t *)value = pool->used;
         break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        *(cuuint64_t *)value = pool->reserved_high;
+        break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
         *(cuuint64_t *)value = pool->used_high;
         break;
@@ -237,7 +274,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, size_t count)
 {
     struct pool *pool;
-    CUresult result = find(handle, &pool);
+    CUresult result = pool_find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
     if (count > 0 && access == NULL)
@@ -263,7 +300,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *access, 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
 {
     struct pool *pool;
-    CUresult result = find(handle, &pool);
+    CUresult result = pool_find(handle, &pool);
     if (result != CUDA_SUCCESS)
         return result;
     if (flags == NULL || location == NULL || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -301,8 +338,8 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
     struct pool *pool;
     CUresult result = device_check(device);
     if (result == CUDA_SUCCESS)
-        result = find(handle, &pool);
-    if (result == CUDA_SUCCESS && pool->properties.location.id != device)
+        result = pool_find(handle, &pool);
+    if (result == CUDA_SUCCESS && (pool->properties.location.id != device || pool->is_imported))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;

@@ -6,10 +6,12 @@
 #include "tests/device/executor.h"
 #include "tests/device/fault.h"
 #include "tests/device/futex.h"
+#include "tests/device/graph_memory.h"
 #include "tests/device/memory.h"
 #include "tests/device/module.h"
 #include "tests/device/settings.h"
 #include "tests/device/stats.h"
+#include <stdatomic.h>
 
 /* Below this the other threads are not woken: it would take longer than the work. */
 #define SHARED_NANOSECONDS 40000
@@ -66,7 +68,12 @@ static CUresult run_fill(struct fill_work *fill, uint64_t seed)
 static void write_value(void *argument)
 {
     const struct value_work *value = argument;
-    if (value->is_wide)
+    if ((value->flags & VALUE_RISES) != 0) {
+        _Atomic uint64_t *word = (_Atomic uint64_t *)value->address;
+        uint64_t now = *word;
+        while (now < value->value && !atomic_compare_exchange_weak(word, &now, value->value))
+            continue;
+    } else if (value->is_wide)
         __atomic_store_n((uint64_t *)value->address, value->value, __ATOMIC_RELEASE);
     else
         __atomic_store_n((uint32_t *)value->address, (uint32_t)value->value, __ATOMIC_RELEASE);
@@ -90,7 +97,10 @@ CUresult work_run(struct work *work, uint64_t seed)
     case WORK_FILL:
         return error != CUDA_SUCCESS ? error : run_fill(&work->fill, seed);
     case WORK_VALUE_WRITE:
-        return error != CUDA_SUCCESS ? error : fault_guard(write_value, &work->value);
+        /* Other processes wait for the word whatever has become of this context. */
+        if (error != CUDA_SUCCESS && (work->value.flags & VALUE_RISES) == 0)
+            return error;
+        return fault_guard(write_value, &work->value);
     case WORK_HOST:
         if (error == CUDA_SUCCESS)
             work->host.function(work->host.data);
@@ -100,6 +110,11 @@ CUresult work_run(struct work *work, uint64_t seed)
         return CUDA_SUCCESS;
     case WORK_RELEASE:
         release_memory(work->release);
+        return CUDA_SUCCESS;
+    case WORK_BRING:
+        return graph_memory_bring(work->graph_memory);
+    case WORK_DROP:
+        graph_memory_drop(work->graph_memory);
         return CUDA_SUCCESS;
     case WORK_VALUE_WAIT:
     case WORK_RECORD:

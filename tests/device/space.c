@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ARENA_BYTES_MOST  ((size_t)8 << 40)
 #define ARENA_BYTES_LEAST ((size_t)4 << 30)
@@ -122,6 +123,8 @@ void space_unmap(CUdeviceptr base, size_t bytes)
         uint64_t first = granule_of(mapping->base);
         memset(&state.granules[first], 0, mapping->bytes / state.granule_bytes * sizeof *state.granules);
         physical_let_go(mapping->physical);
+        if (mapping->ipc_file > 0)
+            close(mapping->ipc_file);
         free(mapping);
     }
 }
@@ -130,7 +133,7 @@ void space_unmap(CUdeviceptr base, size_t bytes)
 struct placement {
     CUdeviceptr at;
     size_t bytes, offset;
-    int protection;
+    int file, protection;
     bool has_failed;
 };
 
@@ -141,7 +144,7 @@ static void placement_flush(struct placement *placement)
     int flags = MAP_SHARED | MAP_FIXED;
     if (placement->bytes <= POPULATE_LIMIT && placement->protection != PROT_NONE)
         flags |= MAP_POPULATE;
-    void *got = mmap((void *)placement->at, placement->bytes, placement->protection, flags, frames_file(),
+    void *got = mmap((void *)placement->at, placement->bytes, placement->protection, flags, placement->file,
                      (off_t)placement->offset);
     if (got == MAP_FAILED) {
         placement->has_failed = true;
@@ -151,16 +154,17 @@ static void placement_flush(struct placement *placement)
     placement->bytes = 0;
 }
 
-static void placement_add(struct placement *placement, CUdeviceptr at, size_t bytes, size_t offset)
+static void placement_add(struct placement *placement, CUdeviceptr at, size_t bytes, int file, size_t offset)
 {
     if (placement->bytes > 0 && placement->at + placement->bytes == at &&
-        placement->offset + placement->bytes == offset) {
+        placement->offset + placement->bytes == offset && placement->file == file) {
         placement->bytes += bytes;
         return;
     }
     placement_flush(placement);
     placement->at = at;
     placement->bytes = bytes;
+    placement->file = file;
     placement->offset = offset;
 }
 
@@ -172,7 +176,8 @@ static void place(struct placement *placement, struct mapping *mapping)
         size_t bytes = extent.count * state.granule_bytes;
         if (bytes > mapping->bytes - done)
             bytes = mapping->bytes - done;
-        placement_add(placement, mapping->base + done, bytes, extent.first * state.granule_bytes);
+        placement_add(placement, mapping->base + done, bytes, physical_file(mapping->physical),
+                      extent.first * state.granule_bytes);
         done += bytes;
     }
 }
@@ -256,7 +261,7 @@ bool reservation_add(CUdeviceptr base, size_t bytes)
     size_t at = reservation_position(base);
     memmove(&state.reservations[at + 1], &state.reservations[at],
             (state.reservation_count - at) * sizeof *state.reservations);
-    state.reservations[at] = (struct reservation){base, bytes};
+    state.reservations[at] = (struct reservation){base, bytes, false};
     state.reservation_count++;
     return true;
 }

@@ -14,6 +14,8 @@ enum mapping_kind {
     MAPPING_ALLOCATION, /* cuMemAlloc and kin */
     MAPPING_SLAB,       /* small allocations share it */
     MAPPING_VIRTUAL,    /* cuMemMap */
+    MAPPING_GRAPH,      /* an allocation node's, see graph_memory.h */
+    MAPPING_OPENED,     /* cuIpcOpenMemHandle */
     MAPPING_PARKED      /* freed, see parking.h: not found by space_find */
 };
 
@@ -32,6 +34,7 @@ struct mapping {
     bool is_managed;
     struct slab *slab; /* MAPPING_SLAB */
     struct pool *pool; /* stream-ordered allocations */
+    int ipc_file;      /* describes it to other processes; 0: not made */
     uint64_t buffer_id;
     struct context *owner;                     /* goes with it; NULL: stays (pools) */
     struct mapping *previous_live, *next_live; /* memory.c's list of large allocations */
@@ -41,6 +44,7 @@ struct mapping {
 struct reservation {
     CUdeviceptr base;
     size_t bytes;
+    bool is_of_graph; /* not the program's to map */
 };
 
 void memory_lock(void);

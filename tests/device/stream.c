@@ -70,6 +70,8 @@ static void stream_bury(struct stream *stream)
         link = &(*link)->next;
     *link = stream->next;
     stream->magic = HANDLE_DEAD;
+    free(stream->attributes);
+    stream->attributes = NULL;
     stream->next = state.spare_streams;
     state.spare_streams = stream;
 }
@@ -131,7 +133,7 @@ void *work_room(struct work *work, size_t bytes)
     return work->payload;
 }
 
-struct work *work_copy(const struct work *work)
+static struct work *copy_one(const struct work *work)
 {
     struct work *copy = work_new(work->kind);
     memcpy(copy, work, sizeof *copy);
@@ -140,11 +142,22 @@ struct work *work_copy(const struct work *work)
         copy->payload = allocate(work->payload_bytes);
         memcpy(copy->payload, work->payload, work->payload_bytes);
     }
+    void *room = copy->payload != NULL ? copy->payload : copy->inline_bytes;
     if (work->kind == WORK_GRID)
-        copy->grid.grid.params = copy->payload != NULL ? copy->payload : copy->inline_bytes;
+        copy->grid.grid.params = room;
     if (work->kind == WORK_COPY && work->copy.is_staged)
-        copy->copy.source = (uint64_t)(copy->payload != NULL ? copy->payload : copy->inline_bytes);
+        copy->copy.source = (uint64_t)room;
     return copy;
+}
+
+struct work *work_copy(const struct work *work)
+{
+    struct work *first = NULL, **link = &first;
+    for (; work != NULL; work = work->next) {
+        *link = copy_one(work);
+        link = &(*link)->next;
+    }
+    return first;
 }
 
 static void work_recycle(struct work *work)
@@ -158,7 +171,10 @@ static void work_recycle(struct work *work)
 void work_discard(struct work *work)
 {
     queue_lock();
-    work_recycle(work);
+    for (struct work *next; work != NULL; work = next) {
+        next = work->next;
+        work_recycle(work);
+    }
     queue_unlock();
 }
 

@@ -17,6 +17,7 @@ struct context;
 struct stream;
 struct function;
 struct capture;
+struct graph_memory;
 
 struct waiter {
     _Atomic uint32_t is_released;
@@ -43,6 +44,8 @@ enum work_kind {
     WORK_RELEASE,
     WORK_VALUE_WRITE,
     WORK_VALUE_WAIT,
+    WORK_BRING, /* memory of a graph */
+    WORK_DROP,
     WORK_NOTHING
 };
 
@@ -67,6 +70,8 @@ struct fill_work {
     size_t pitch, width, height; /* width in elements */
     uint32_t element_bytes, value;
 };
+
+#define VALUE_RISES 0x80000000u /* a flag of our own: a wide write that leaves a greater value as it is */
 
 struct value_work {
     uint64_t address, value;
@@ -96,11 +101,14 @@ struct work {
             void *data;
         } callback;
         CUdeviceptr release;
+        struct graph_memory *graph_memory; /* BRING, DROP: one hold */
     };
     void *payload; /* freed with the work; arguments or staged bytes longer than inline_bytes */
     size_t payload_bytes;
     _Alignas(16) unsigned char inline_bytes[WORK_INLINE_BYTES];
 };
+
+#define STREAM_ATTRIBUTES 32 /* more than there are kinds of */
 
 struct stream {
     enum handle_kind magic;
@@ -108,6 +116,7 @@ struct stream {
     uint64_t id;
     uint32_t flags;
     int priority;
+    CUstreamAttrValue *attributes; /* STREAM_ATTRIBUTES of them, by number; NULL: none was set */
     bool is_legacy, is_blocking, is_thread_owned;
     _Atomic(struct capture *) capture; /* work goes into its graph instead (capture.h) */
     bool is_running;                   /* its head runs now */
@@ -133,14 +142,15 @@ bool stream_is_handle(CUstream handle);
 struct work *work_new(enum work_kind kind);
 /* Room of `bytes` that lives as long as the work. */
 void *work_room(struct work *work, size_t bytes);
-/* The same piece of work once more. */
+/* The same chain of work (linked by next) once more. */
 struct work *work_copy(const struct work *work);
 /* Hands the work to the device; a whole chain (linked by next) in one step. */
 void work_submit(struct stream *stream, struct work *work);
 void work_submit_chain(struct stream *stream, struct work *first);
-/* Submits it, or puts it into the graph that the stream is capturing. Consumes the work either way. */
+/* Submits the chain, or puts it into the graph that the stream is capturing, as one node. Consumes the work either
+ * way. */
 CUresult work_take(struct stream *stream, struct work *work);
-void work_discard(struct work *work); /* never submitted */
+void work_discard(struct work *work); /* a chain that was never submitted */
 
 /* Under queue_lock: the head is complete. False if the queue is empty now (the stream may be gone). */
 bool stream_finish_head(struct stream *stream);

@@ -1,7 +1,7 @@
 #include "tests/device/driver.h"
 #include "tests/device/capture.h"
 #include "tests/device/context.h"
-#include "tests/device/copy.h"
+#include "tests/device/memory.h"
 #include "tests/device/stream.h"
 
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
@@ -16,7 +16,9 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
         priority = 0;
     if (priority < -5)
         priority = -5;
-    *out = (CUstream)stream_create(context, flags, priority);
+    struct stream *stream = stream_create(context, flags, priority);
+    context_begin_stream(context, stream);
+    *out = (CUstream)stream;
     return CUDA_SUCCESS;
 }
 
@@ -134,74 +136,20 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *d
 TWIN(cuStreamAddCallback, _ptsz, (CUstream handle, CUstreamCallback function, void *data, unsigned int flags),
      (per_thread(handle), function, data, flags))
 
-static CUresult submit_value(CUstream handle, enum work_kind kind, CUdeviceptr address, uint64_t value, unsigned flags,
-                             bool is_wide)
-{
-    struct context *context;
-    struct stream *stream;
-    CUresult result = stream_enter(handle, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    size_t bytes = is_wide ? 8 : 4;
-    if (address % bytes != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    result = copy_check_device(address, bytes);
-    if (result != CUDA_SUCCESS)
-        return result;
-    struct work *work = work_new(kind);
-    work->value = (struct value_work){address, value, flags, is_wide};
-    return work_take(stream, work);
-}
-
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WRITE, address, value, flags, false);
-}
-
-CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WRITE, address, value, flags, false);
-}
-
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WRITE, address, value, flags, true);
-}
-
-CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WRITE, address, value, flags, true);
-}
-
-CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WAIT, address, value, flags, false);
-}
-
-CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, false);
-}
-
-CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(stream, WORK_VALUE_WAIT, address, value, flags, true);
-}
-
-CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags)
-{
-    return submit_value(per_thread(stream), WORK_VALUE_WAIT, address, value, flags, true);
-}
-
-/* Unified memory belongs to every stream from the start. */
+/* Managed memory belongs to every stream whatever is said: what is asked for is checked, and nothing is to be done. */
 CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags)
 {
     struct context *context;
     struct stream *stream;
+    struct allocation allocation;
     CUresult result = stream_enter(handle, &context, &stream);
-    (void)bytes;
-    (void)flags;
-    return result != CUDA_SUCCESS ? result : copy_check_device(address, 1);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!memory_find(address, &allocation) || !allocation.is_managed || (bytes != 0 && bytes != allocation.bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    return flags == CU_MEM_ATTACH_SINGLE && stream->is_legacy ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 TWIN(cuStreamAttachMemAsync, _ptsz, (CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags),

@@ -2,12 +2,13 @@
  * they become on the host. */
 #include "tests/device/driver.h"
 #include "tests/device/context.h"
+#include "tests/device/memory.h"
 #include "tests/device/parking.h"
 #include "tests/device/settings.h"
+#include "tests/device/share.h"
 #include "tests/device/space.h"
+#include <fcntl.h>
 #include <sys/mman.h>
-
-#define POISON 0xFF
 
 static bool is_whole(uint64_t bytes)
 {
@@ -80,7 +81,7 @@ CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
         return result;
     memory_lock();
     struct reservation *reservation = reservation_find(base);
-    if (reservation == NULL || reservation->base != base || reservation->bytes != bytes ||
+    if (reservation == NULL || reservation->is_of_graph || reservation->base != base || reservation->bytes != bytes ||
         !space_is_bare(base, bytes)) {
         result = CUDA_ERROR_INVALID_VALUE;
     } else {
@@ -105,8 +106,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUme
     if (bytes == 0 || !is_whole(bytes))
         return CUDA_ERROR_INVALID_VALUE;
     memory_lock();
-    struct physical *physical =
-        parking_create_physical(properties->location.id, bytes, settings()->jitter == 0 ? -1 : POISON);
+    bool is_shareable = properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
+    int device = properties->location.id;
+    struct physical *physical = is_shareable ? share_create_physical(device, bytes, properties, 0)
+                                             : parking_create_physical(device, bytes, memory_poison());
     if (physical != NULL) {
         physical->properties = *properties;
         physical->handle_count = 1;
@@ -147,7 +150,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 static bool may_map(CUdeviceptr base, size_t bytes, const struct physical *physical)
 {
     const struct reservation *reservation = reservation_find(base);
-    if (reservation == NULL || base + bytes > reservation->base + reservation->bytes)
+    if (reservation == NULL || reservation->is_of_graph || base + bytes > reservation->base + reservation->bytes)
         return false;
     return bytes <= physical->bytes && space_is_bare(base, bytes);
 }
@@ -173,8 +176,9 @@ CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGenericAll
 /* Under memory_lock: whole mappings of cuMemMap, from the first byte to the last. */
 static bool is_virtual_range(CUdeviceptr base, size_t bytes)
 {
-    return is_range(base, bytes) && is_whole(base) && is_whole(bytes) && reservation_find(base) != NULL &&
-           space_is_covered(base, bytes);
+    const struct reservation *reservation = reservation_find(base);
+    return is_range(base, bytes) && is_whole(base) && is_whole(bytes) && reservation != NULL &&
+           !reservation->is_of_graph && space_is_covered(base, bytes);
 }
 
 CUresult cuMemUnmap(CUdeviceptr base, size_t bytes)
@@ -311,4 +315,49 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
         *properties = physical->properties;
     memory_unlock();
     return result;
+}
+
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags)
+{
+    CUresult result = device_open();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int file = -1;
+    memory_lock();
+    struct physical *physical = physical_of(handle);
+    if (physical == NULL || physical->file < 0)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else
+        file = fcntl(physical->file, F_DUPFD_CLOEXEC, 0);
+    memory_unlock();
+    if (result == CUDA_SUCCESS && file < 0)
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        *(int *)out = file;
+    return result;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared, CUmemAllocationHandleType type)
+{
+    CUresult result = device_open();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    memory_lock();
+    struct physical *physical = share_import_physical((int)(intptr_t)shared);
+    if (physical != NULL)
+        physical->handle_count++;
+    memory_unlock();
+    if (physical == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUmemGenericAllocationHandle)physical;
+    return CUDA_SUCCESS;
 }
