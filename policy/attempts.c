@@ -4,7 +4,7 @@
 #include "policy/tidy.h"
 #include <string.h>
 
-enum { TIDY_STEPS = 12 };
+enum { TIDY_STEPS = 16 };
 #define USUAL_SHARE 0.93
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
@@ -56,6 +56,7 @@ static bool take_if_better(struct attempt_search *s, struct item_list *items)
 
 bool attempts_offer(struct attempt_search *s, struct item_list *items)
 {
+    s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS; /* for making it */
     bool is_better = take_if_better(s, items);
     s->is_late |= effort_is_spent(s->request->effort);
     return is_better;
