@@ -77,6 +77,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     if (s->out_of_memory || (has_plan && (s->is_late || s->request->any_will_do)))
         return false;
     settings.cap = s->request->cap;
+    settings.turn = s->request->pivot;
     settings.small_bytes = s->request->small_bytes;
     settings.effort = s->request->effort;
     settings.must_finish = !has_plan && !effort_is_used_up(s->request->effort); /* late is better than nothing */
