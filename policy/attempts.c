@@ -4,7 +4,7 @@
 #include "policy/tidy.h"
 #include <string.h>
 
-enum { TIDY_STEPS = 12 };
+enum { TIDY_STEPS = 16 };
 #define USUAL_SHARE 0.93
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
@@ -56,6 +56,7 @@ static bool take_if_better(struct attempt_search *s, struct item_list *items)
 
 bool attempts_offer(struct attempt_search *s, struct item_list *items)
 {
+    s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS; /* for making it */
     bool is_better = take_if_better(s, items);
     s->is_late |= effort_is_spent(s->request->effort);
     return is_better;
@@ -76,6 +77,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     if (s->out_of_memory || (has_plan && (s->is_late || s->request->any_will_do)))
         return false;
     settings.cap = s->request->cap;
+    settings.turn = s->request->pivot;
     settings.small_bytes = s->request->small_bytes;
     settings.effort = s->request->effort;
     settings.must_finish = !has_plan && !effort_is_used_up(s->request->effort); /* late is better than nothing */

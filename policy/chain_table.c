@@ -142,7 +142,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     attempts_begin(&search, graph, request);
     search.out_of_memory = !table_begin(&t, &chain, request->cap);
     if (!search.out_of_memory && t.units) {
-        request->effort->steps += (uint64_t)t.units * chain.stage_count * chain.stage_count * chain.stage_count / 60;
+        request->effort->steps += (uint64_t)t.units * chain.stage_count * chain.stage_count * chain.stage_count / 25;
         fill_table(&t);
         offer_plans(&t, &search);
     }

@@ -18,6 +18,7 @@ struct forward_settings {
     double hold_beta;
     const double *weight; /* per version, or NULL: factor on every score */
     uint32_t pivot;
+    uint32_t turn;    /* where the undropped run holds most: what is made from there on is dear to make again */
     bool counts_dead; /* what is there but dead counts as dropped in the cost of rebuilding others */
     double beta, omega;
     double swap_weight;    /* share of a transfer's time that counts as its cost; < 0: never swap */

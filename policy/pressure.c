@@ -103,7 +103,10 @@ static double rebuild_cost(struct forward *f, uint32_t version)
             f->walk[count++] = u;
         }
     }
-    return cost;
+    /* cut short: most likely everything from the start on, and for gradients the way back as well */
+    bool is_gradient =
+        p->versions[version].producer != POLICY_NONE && p->versions[version].producer >= f->settings->turn;
+    return count && is_gradient ? cost + (double)g->clock[f->residency.position] : cost;
 }
 
 static bool may_swap(const struct forward *f, uint32_t v)
@@ -339,27 +342,42 @@ static bool fits(const struct forward *f, uint64_t growth)
     return f->residency.bytes + growth <= f->settings->cap;
 }
 
-/* What waiting frames need may go as well, the oldest frame's first: those look again before they run. */
-static bool drop_waiting(struct forward *f)
+static bool is_needed_by(const struct graph *g, uint32_t o, uint32_t v)
+{
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++)
+        if (g->needs[k] == v)
+            return true;
+    return false;
+}
+
+static bool is_from_before_turn(const struct forward *f, uint32_t v)
+{
+    uint32_t producer = f->graph->problem->versions[v].producer;
+    return producer == POLICY_NONE || producer < f->settings->turn;
+}
+
+static bool drop_waiting_from(struct forward *f, bool is_before_turn)
 {
     const struct graph *g = f->graph;
-    if (f->frame_count < 2)
-        return false;
     uint32_t top = f->frames[f->frame_count - 1].operation;
     for (uint32_t k = 0; k + 1 < f->frame_count; k++) {
         uint32_t o = f->frames[k].operation;
         for (uint32_t n = g->need_first[o]; n < g->need_first[o + 1]; n++) {
             uint32_t v = g->needs[n], position = f->residency.position;
-            bool is_used = false;
-            for (uint32_t t = g->need_first[top]; t < g->need_first[top + 1]; t++)
-                is_used |= g->needs[t] == v;
             const struct policy_version *version = &g->problem->versions[v];
-            if (!is_used && !is_absent(f, v) && version->bytes && version->droppable_from <= position &&
-                pressure_drop(f, v))
+            if (!is_absent(f, v) && version->bytes && version->droppable_from <= position &&
+                is_from_before_turn(f, v) == is_before_turn && !is_needed_by(g, top, v) && pressure_drop(f, v))
                 return true;
         }
     }
     return false;
+}
+
+/* What waiting frames need may go as well, the oldest frame's first: those look again before they run. Gradients go
+ * last, since making them again takes the whole way back. */
+static bool drop_waiting(struct forward *f)
+{
+    return f->frame_count >= 2 && (drop_waiting_from(f, true) || drop_waiting_from(f, false));
 }
 
 static bool drop_least(struct forward *f)
@@ -376,6 +394,11 @@ static bool drop_least(struct forward *f)
             rescored++;
             heap_push(f, (struct pressure_entry){score, v, ++f->stamp[v]});
             continue;
+        }
+        bool is_dear = score > 0 && !is_from_before_turn(f, v) && f->frame_count >= 2;
+        if (is_dear && drop_waiting_from(f, true)) {
+            heap_push(f, (struct pressure_entry){score, v, ++f->stamp[v]});
+            return true;
         }
         if (pressure_drop(f, v))
             return true;

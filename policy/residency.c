@@ -113,18 +113,6 @@ static bool start_on_host(struct residency *r, uint32_t v)
     return true;
 }
 
-bool residency_is_owed(const struct residency *r, uint32_t v)
-{
-    uint32_t root = r->graph->host_root[v];
-    return r->graph->problem->versions[v].is_kept && root != POLICY_NONE &&
-           (r->state[root] & RESIDENCY_STARTED_ON_HOST);
-}
-
-bool residency_is_due(const struct residency *r, uint32_t v)
-{
-    return r->graph->problem->versions[v].is_kept && !residency_is_owed(r, v);
-}
-
 static bool step_out(struct residency *r, uint32_t v, bool is_swap)
 {
     const struct policy_problem *p = r->graph->problem;

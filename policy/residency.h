@@ -51,9 +51,19 @@ static inline bool residency_has(const struct residency *residency, uint32_t ver
 }
 
 /* Must v be on the host at the end, since what it came from started there? */
-bool residency_is_owed(const struct residency *residency, uint32_t version);
+static inline bool residency_is_owed(const struct residency *residency, uint32_t version)
+{
+    if (!residency->graph->problem->versions[version].is_kept)
+        return false;
+    uint32_t root = residency->graph->host_root[version];
+    return root != POLICY_NONE && (residency->state[root] & RESIDENCY_STARTED_ON_HOST);
+}
+
 /* Must v be present at the end? */
-bool residency_is_due(const struct residency *residency, uint32_t version);
+static inline bool residency_is_due(const struct residency *residency, uint32_t version)
+{
+    return residency->graph->problem->versions[version].is_kept && !residency_is_owed(residency, version);
+}
 
 /* Bytes needed beyond those present while operation o runs (is_replay: again). */
 uint64_t residency_growth(const struct residency *residency, uint32_t operation, bool is_replay);

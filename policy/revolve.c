@@ -9,8 +9,9 @@ enum { MOST_STAGES = 100000, MANY = 8 };
 static uint64_t reach(uint32_t slots, uint32_t repeats)
 {
     double value = 1;
-    for (uint32_t k = 1; k <= slots && value < 1e12; k++)
-        value = value * (repeats + k) / k;
+    uint32_t fewer = slots < repeats ? slots : repeats, more = slots < repeats ? repeats : slots;
+    for (uint32_t k = 1; k <= fewer && value < 1e12; k++)
+        value = value * (more + k) / k;
     return (uint64_t)(value + 0.5);
 }
 
