@@ -217,7 +217,7 @@ enum curve_result curve_make(const struct policy_problem *problem, const struct 
     out->floor_bytes = policy_floor_bytes(problem);
     out->has_swapping = request->may_swap && problem->out_bytes_per_ns > 0 && problem->in_bytes_per_ns > 0;
     if (request->nanoseconds) {
-        uint32_t plans = request->points * (1u + out->has_swapping) + (request->has_marks ? CURVE_MOST_MARKS : 0);
+        uint32_t plans = request->points * (1u + out->has_swapping);
         maker.plan_ns = request->nanoseconds / plans + 1;
     }
     make(&maker, request);

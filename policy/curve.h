@@ -11,7 +11,7 @@ enum { CURVE_MOST_POINTS = 64, CURVE_MOST_MARKS = 16 };
 
 struct curve_request {
     uint32_t points;      /* 2 .. CURVE_MOST_POINTS */
-    uint64_t nanoseconds; /* planning time for all of it; 0 = 100 ms per plan */
+    uint64_t nanoseconds; /* planning time for all points together, named plans aside; 0 = 100 ms per plan */
     bool may_swap;        /* plans with swapping as well, where the problem knows a bandwidth */
     bool has_marks;       /* named plans of the literature as well */
 };

@@ -9,7 +9,7 @@ struct reader {
     struct text_problem *out;
     char *rest; /* what is left of the present line */
     unsigned long line;
-    bool has_header, has_operation;
+    bool has_header, has_operation, has_end;
     char *why;
     size_t why_bytes;
 };
@@ -181,6 +181,8 @@ static bool read_line(struct reader *r)
     uint64_t number;
     if (!word)
         return true;
+    if (r->has_end)
+        return complain(r, "behind the end", word);
     if (!r->has_header) {
         if (strcmp(word, "reprise-problem") != 0)
             return complain(r, "not a problem file: it must begin with reprise-problem 1", NULL);
@@ -202,6 +204,8 @@ static bool read_line(struct reader *r)
         is_done = read_number(r, UINT64_MAX, &r->out->builder.problem.frame_bytes);
     else if (strcmp(word, "bandwidth") == 0)
         is_done = read_bandwidth(r);
+    else if (strcmp(word, "end") == 0)
+        is_done = r->has_end = true;
     else
         return complain(r, "unknown statement", word);
     return is_done && (!(word = next_word(r)) || complain(r, "left over", word));
@@ -223,6 +227,8 @@ static bool read_all(struct reader *r, FILE *input)
         return complain(r, "cannot be read", NULL);
     if (is_right && !r->has_header)
         return complain(r, "empty: it must begin with reprise-problem 1", NULL);
+    if (is_right && !r->has_end)
+        return complain(r, "cut off: the line `end` is missing", NULL);
     return is_right;
 }
 

@@ -7,6 +7,7 @@
  *     in BYTES [ATTRIBUTES]                   a version that is there at the start
  *     op NANOSECONDS [ATTRIBUTES] [: READ..]  the next operation; READ are version numbers
  *     out BYTES [ATTRIBUTES]                  a version made by the operation above
+ *     end                                     last line: what has none was cut off
  *
  * Versions are numbered from 0 in the order of their lines. Attributes of a version: `kept`, `swappable`, `host` (may
  * start there), `droppable=POSITION` or `droppable=never`, `replaces=VERSION`. Attributes of an operation:

@@ -60,6 +60,7 @@ bool text_write(FILE *f, const struct policy_problem *p, char *const *names)
             write_version(f, &p->versions[v], "out", number);
         }
     }
+    fputs("end\n", f);
     free(number);
     return !ferror(f);
 }

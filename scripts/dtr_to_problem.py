@@ -93,6 +93,7 @@ class Log:
                 print(f"op {line[1]} name={line[2]}{tail}", file=out)
             else:
                 print(f"out {line[1]}{' kept' if line[2] in kept else ''}", file=out)
+        print("end", file=out)
 
 
 def rows_of(path):

@@ -76,7 +76,7 @@ def main():
     print("reprise-problem 1")
     if bandwidth:
         print(f"bandwidth {bandwidth} {bandwidth}")
-    print("\n".join(lines))
+    print("\n".join([*lines, "end"]))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Problem:
             self.read_operation(words[1:])
         elif words[0] in ("in", "out"):
             self.read_version(words)
-        elif words[0] not in ("reprise-problem", "frame", "bandwidth"):
+        elif words[0] not in ("reprise-problem", "frame", "bandwidth", "end"):
             raise ValueError(f"unknown statement {words[0]}")
 
     def read_operation(self, words):

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES = 64, SITE_BYTES = 160, SITE_PLACES = 2 };
+enum { NAME_BYTES = 64, SITE_BYTES = 160, SITE_PLACES = 2, PROGRAM_WIDTH = 34 };
 
 /* An operation with what it is grouped by. */
 struct labelled {
@@ -135,8 +135,9 @@ static bool open_trace(const char *path, struct verb_input *input)
         is_labelled = make_groups(input, labels);
     }
     free(labels);
-    snprintf(input->heading, sizeof input->heading, "iteration %llu of %s, %u operations",
-             (unsigned long long)recorded->head.index, input->trace.names[input->trace.run.program], count);
+    const char *program = input->trace.names[input->trace.run.program];
+    snprintf(input->heading, sizeof input->heading, "%.*s%s, iteration %llu, %u operations", PROGRAM_WIDTH, program,
+             strlen(program) > PROGRAM_WIDTH ? "..." : "", (unsigned long long)recorded->head.index, count);
     return is_labelled || verb_refuse("%s: there is no memory for it", path) == 0;
 }
 

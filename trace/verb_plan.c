@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 13, COARSE_POINTS = 12 };
+enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 13, LINE_WIDTH = 80, COARSE_POINTS = 12 };
 
 static const uint64_t COARSE_NS = 500000000; /* planning time for the question whether it is worth it */
 static const double WORTH_RATIO = 2;         /* from here on half of the time goes into rebuilding */
@@ -73,13 +73,12 @@ static void write_head(const struct planned *p)
     printf(" floor %s)\n", report_size(policy_floor_bytes(p->input->problem), size));
     if (p->input->demand_peak_bytes > p->bare_peak) {
         printf("For nothing %s", report_size(p->input->demand_peak_bytes - p->bare_peak, size));
-        printf(" of the %s that the program holds at most: never read again\n",
-               report_size(p->input->demand_peak_bytes, size));
+        printf(" of the %s that the program holds: never read again\n", report_size(p->input->demand_peak_bytes, size));
     }
     printf("Time        %.3f ms + %.3f ms = %.4f x\n", (double)plan->run_nanoseconds / 1e6,
            (double)plan->added_nanoseconds / 1e6, p->ratio);
     if (p->bound > 0)
-        printf("Bound       no plan without swapping is below %.4f x: this one is within %.1f %%\n", p->bound,
+        printf("Bound       no plan without swapping is below %.4f x: within %.1f %% of it\n", p->bound,
                100 * (p->ratio / p->bound - 1));
     printf("Made by     %s\n", plan->strategy);
 }
@@ -104,6 +103,16 @@ static void write_counts(const struct planned *p)
     printf(" %llu in, %s\n", (unsigned long long)counts[PLAN_SWAP_IN], report_size(in, size));
 }
 
+/* Broken where the next caller is named, if it must be. */
+static void write_site(const char *site)
+{
+    const char *caller = strstr(site, " < ");
+    if (caller && SITE_INDENT + strlen(site) + 3 > LINE_WIDTH)
+        printf("%*sat %.*s\n%*s< %s\n", SITE_INDENT, "", (int)(caller - site), site, SITE_INDENT + 1, "", caller + 3);
+    else
+        printf("%*sat %s\n", SITE_INDENT, "", site);
+}
+
 static void write_row(const struct planned *p, const struct explain_group *group, const char *name, const char *site)
 {
     char size[16], rate[24] = "-";
@@ -114,7 +123,7 @@ static void write_row(const struct planned *p, const struct explain_group *group
            group->swapped_count, (double)group->replay_ns / 1e6, rate, NAME_WIDTH, name,
            strlen(name) > NAME_WIDTH ? "~" : "");
     if (site)
-        printf("%*sat %s\n", SITE_INDENT, "", site);
+        write_site(site);
 }
 
 static void write_rows(const struct planned *p)
@@ -154,7 +163,7 @@ static void write_verdict(const struct planned *p)
     else if (p->cap >= p->bare_peak)
         printf("\nWorth it    yes, for nothing: giving back what is never read again is enough\n");
     else if (p->ratio <= WORTH_RATIO)
-        printf("\nWorth it    if memory is what stops the job: %.0f %% less of it for %.0f %% more time\n",
+        printf("\nWorth it    if memory stops the job: %.0f %% less of it for %.0f %% more time\n",
                100 * (1 - (double)p->cap / (double)p->bare_peak), 100 * (p->ratio - 1));
     else
         printf(
@@ -175,19 +184,18 @@ static void write_limits(const struct curve *curve)
             swaps = point;
     }
     if (least && least != curve->points && curve->points[0].alone > 0)
-        printf("            below about %s recomputation alone is a loss: over %.0f x the time\n",
+        printf("            below %s recomputation alone is a loss: over %.0f x the time\n",
                report_size(least->cap_bytes, size), WORTH_RATIO);
     else if (least && least != curve->points)
-        printf("            below about %s there is no plan by recomputation alone\n",
-               report_size(least->cap_bytes, size));
+        printf("            below %s recomputation alone has no plan\n", report_size(least->cap_bytes, size));
     else if (least)
         printf("            down to %s it stays below %.0f x the time\n", report_size(least->cap_bytes, size),
                WORTH_RATIO);
     if (swaps && swaps->alone > 0)
-        printf("            from about %s down, copies to the host are cheaper: there %.2f x instead of %.2f x\n",
+        printf("            from %s down copies to the host cost less: %.2f x, not %.2f x\n",
                report_size(swaps->cap_bytes, size), swaps->swapping, swaps->alone);
     else if (swaps)
-        printf("            at %s and below, only copies to the host help: %.2f x there\n",
+        printf("            at %s and below only copies to the host help: %.2f x\n",
                report_size(swaps->cap_bytes, size), swaps->swapping);
 }
 

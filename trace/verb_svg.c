@@ -157,11 +157,11 @@ static void write_legend(const struct picture *p)
                                  "no plan without copies is below"};
     const char *const strokes[] = {"stroke=\"var(--ours)\"", "stroke=\"var(--swaps)\"",
                                    "stroke=\"var(--bound)\" stroke-dasharray=\"5 4\""};
-    int x = WIDTH - RIGHT - 268, y = TOP + 22, lines = 2 + p->curve->has_swapping;
+    int x = WIDTH - RIGHT - 280, y = TOP + 22, lines = 2 + p->curve->has_swapping;
     for (uint32_t k = 0; k < p->curve->mark_count; k++)
         lines += is_first_of_its_kind(p->curve, k);
     fprintf(p->out,
-            "<rect x=\"%d\" y=\"%d\" width=\"260\" height=\"%d\" rx=\"4\" fill=\"var(--paper)\" "
+            "<rect x=\"%d\" y=\"%d\" width=\"272\" height=\"%d\" rx=\"4\" fill=\"var(--paper)\" "
             "stroke=\"var(--faint)\"/>\n",
             x - 12, y - 16, lines * LEGEND_LINE + 10);
     for (int k = 0; k < 3; k++) {

@@ -102,7 +102,7 @@ static void read_problem(const char *path)
             read_version(strchr(line, ' ') + 1, line[0] == 'i');
         else if (strncmp(line, "fixed ", 6) == 0)
             fixed = strtoull(line + 6, NULL, 10);
-        else if (!strchr("#\nrfb", line[0]))
+        else if (!strchr("#\nrfbe", line[0]))
             fail(line);
     }
     fclose(file);

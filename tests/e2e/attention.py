@@ -40,12 +40,13 @@ def peak_of(trace):
 
 def rows_of(text):
     """(saved bytes, kernel, call site) in the order of the table."""
-    lines, rows = text.splitlines(), []
-    for line, after in zip(lines, lines[1:] + [""]):
+    rows = []
+    for line in text.splitlines():
         match = ROW.match(line)
         if match:
-            site = after.strip() if after.strip().startswith("at ") else ""
-            rows.append((float(match[1]) * UNITS[match[2]], match[8], site))
+            rows.append([float(match[1]) * UNITS[match[2]], match[8], ""])
+        elif rows and line.strip().startswith(("at ", "< ")):
+            rows[-1][2] += line.strip() + " "
     return rows
 
 

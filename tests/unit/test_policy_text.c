@@ -62,8 +62,9 @@ static void test_round_trip(void **state)
 static void test_names_and_comments(void **state)
 {
     (void)state;
-    static const char good[] = "reprise-problem 1 # a comment\n\nfixed 7\nbandwidth 2.5 3\nin 10 kept droppable=never\n"
-                               "op 5 name=gemm workspace=3 : 0\nout 4\nop 6 until=never : 1\nout 4 replaces=1 kept\n";
+    static const char good[] =
+        "reprise-problem 1 # a comment\n\nfixed 7\nbandwidth 2.5 3\nin 10 kept droppable=never\n"
+        "op 5 name=gemm workspace=3 : 0\nout 4\nop 6 until=never : 1\nout 4 replaces=1 kept\nend # all\n\n";
     struct text_problem text;
     char why[200] = "";
     if (!read_string(good, strlen(good), &text, why, sizeof why))
@@ -98,8 +99,11 @@ static void test_malformed(void **state)
         {"reprise-problem 1\nbandwidth 4\n", "2: a bandwidth is expected"},
         {"reprise-problem 1\nbandwidth -1 4\n", "2: a bandwidth is expected"},
         {"reprise-problem 1\nopp 4\n", "2: unknown statement: opp"},
-        {"reprise-problem 1\nin 4\nop 1\nout 3 replaces=0\n", "another size"},
-        {"reprise-problem 1\nin 4\nop 1\nout 4 replaces=9\n", "unknown version"},
+        {"reprise-problem 1\nin 4\nop 1\nout 3 replaces=0\nend\n", "another size"},
+        {"reprise-problem 1\nin 4\nop 1\nout 4 replaces=9\nend\n", "unknown version"},
+        {"reprise-problem 1\nin 4\nop 1 : 0\n", "3: cut off"},
+        {"reprise-problem 1\nin 4\nend\nop 1 : 0\n", "4: behind the end: op"},
+        {"reprise-problem 1\nend 4\n", "2: left over: 4"},
     };
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         struct text_problem text;
@@ -116,7 +120,7 @@ static void test_mutations(void **state)
 {
     (void)state;
     static const char seed_text[] = "reprise-problem 1\nfixed 7\nin 10 kept\nop 5 workspace=3 : 0\nout 4 swappable\n"
-                                    "op 6 until=2 : 0 1\nout 4 replaces=1\nop 9 : 2\nout 1 kept droppable=2\n";
+                                    "op 6 until=2 : 0 1\nout 4 replaces=1\nop 9 : 2\nout 1 kept droppable=2\nend\n";
     uint64_t random = 88172645463325252u;
     for (int round = 0; round < 3000; round++) {
         char text[sizeof seed_text], why[200] = "";

@@ -185,12 +185,12 @@ static void test_plan_explains(void **state)
     assert_non_null(strstr(answer, " forward\n"));
     assert_null(strstr(answer, " backward\n"));
     assert_non_null(strstr(answer, "no plan without swapping is below"));
-    assert_non_null(strstr(answer, "Worth it    if memory is what stops the job: 69 % less"));
+    assert_non_null(strstr(answer, "Worth it    if memory stops the job: 69 % less"));
     assert_null(strstr(answer, "copies to the host"));
     assert_int_equal(run("plan %s --cap 100MiB", chain), 0);
     assert_non_null(strstr(answer, "Worth it    not needed: the program holds at most 65.0 MiB"));
     assert_int_equal(run("plan %s --cap 20MiB", linked), 0);
-    assert_non_null(strstr(answer, "copies to the host are cheaper"));
+    assert_non_null(strstr(answer, "copies to the host cost less"));
 }
 
 /* The text form of a problem is read where a trace is. */
@@ -202,21 +202,27 @@ static void test_text(void **state)
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "reprise-problem 1\nop 10 name=make\nout 100\nop 10 name=other : 0\nout 100\n"
-                  "op 10\nout 100\nop 10 : 0 2\nop 10 : 1\n");
+                  "op 10\nout 100\nop 10 : 0 2\nop 10 : 1\nend\n");
     fclose(file);
     assert_int_equal(run("plan %s --cap 200", path), 0);
     assert_non_null(strstr(answer, "  other\n"));
     assert_int_equal(run("curve %s", path), 0);
     assert_non_null(strstr(answer, "memory cap, B"));
-    file = fopen(path, "a");
+    file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "op 10 : 7\n");
+    fprintf(file, "reprise-problem 1\nop 10\nout 100\nop 10 : 7\nend\n");
     fclose(file);
     char part[128], arguments[128];
-    snprintf(part, sizeof part, "%s:10: no such version: 7", path);
+    snprintf(part, sizeof part, "%s:4: no such version: 7", path);
     snprintf(arguments, sizeof arguments, "plan %s --cap 200", path);
     expect_refusal(part, arguments);
     snprintf(arguments, sizeof arguments, "curve %s", path);
+    expect_refusal(part, arguments);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "reprise-problem 1\nop 10\nout 100\n");
+    fclose(file);
+    snprintf(part, sizeof part, "%s:3: cut off", path);
     expect_refusal(part, arguments);
     unlink(path);
 }
