@@ -31,7 +31,7 @@ enum rest { REST_NONE, REST_NAP, REST_SLEEP }; /* in a nap only a ring that fill
 struct thread {
     struct ring ring;
     pid_t owner;     /* a ring whose owner is gone and that is empty may be taken over */
-    uint32_t number; /* of the thread, in the trace */
+    _Atomic uint32_t number; /* of the thread, in the trace */
 };
 
 struct parcel {
@@ -270,8 +270,7 @@ void recorder_commit(void)
 {
     struct ring *ring = &here.thread->ring;
     ring_commit(ring);
-    atomic_thread_fence(memory_order_seq_cst); /* with rest(): either it sees the event, or we see that it sleeps */
-    uint32_t rest = atomic_load_explicit(&state.rest, memory_order_relaxed);
+    uint32_t rest = atomic_load(&state.rest); /* either it sees the event, or we see that it sleeps */
     if (rest == REST_SLEEP || (rest == REST_NAP && ring_is_filling(ring))) {
         wake_writer(rest);
     }
@@ -405,8 +404,7 @@ static bool has_waiting(void)
 static void rest(bool is_idle)
 {
     uint32_t kind = is_idle ? REST_SLEEP : REST_NAP;
-    atomic_store(&state.rest, kind);
-    atomic_thread_fence(memory_order_seq_cst); /* with recorder_commit */
+    atomic_store(&state.rest, kind); /* before it looks: see recorder_commit */
     if (atomic_load(&state.is_ending)) {
         futex_wait(&state.rest, kind, ENDING_REST_NS);
     } else if (!is_idle || !has_waiting()) {
@@ -513,7 +511,6 @@ void recorder_finish(void)
     }
     uint64_t end = now() + RECORDER_END_SECONDS * 1000000000ull;
     atomic_store(&state.is_ending, true);
-    atomic_thread_fence(memory_order_seq_cst);
     atomic_store(&state.rest, REST_NONE);
     futex_wake(&state.rest);
     while (atomic_load(&state.is_done) == 0 && now() < end) {
