@@ -30,7 +30,7 @@ enum rest { REST_NONE, REST_NAP, REST_SLEEP }; /* in a nap only a ring that fill
 
 struct thread {
     struct ring ring;
-    pid_t owner;     /* a ring whose owner is gone and that is empty may be taken over */
+    pid_t owner;             /* a ring whose owner is gone and that is empty may be taken over */
     _Atomic uint32_t number; /* of the thread, in the trace */
 };
 
