@@ -447,7 +447,7 @@ static void find_versions(struct composer *c)
         cost->read_count = c->problem->read_count - cost->first_read;
         cost->write_count = c->problem->write_count - cost->first_write;
         cost->nanoseconds = operation->nanoseconds = duration(c, i);
-        tracing_timed(record->number, operation->nanoseconds);
+        tracing_timed(record->number, record->is_timed ? operation->nanoseconds : 0);
     }
     c->problem->version_count = c->script->version_count;
 }

@@ -330,7 +330,7 @@ static void try_to_plan(uint32_t stream)
     if (!make_plan((uint32_t)first, (uint32_t)answer.length, stream)) {
         state.refused_period = answer.found_at + 1;
         learn_stop();
-        stats_set_phase(PHASE_REACTIVE);
+        stats_set_phase(config()->cap_bytes == 0 ? PHASE_PASS_THROUGH : PHASE_REACTIVE);
     }
 }
 

@@ -22,14 +22,16 @@
 
 #include "shim/inside.h"
 
-#define RINGS_MAX 1024u
+#define RINGS_MAX      1024u
+#define ENDING_REST_NS 1000000u
+#define LAST_EVENTS_NS 1000000000u /* for events that threads are making when the end comes */
 
 enum rest { REST_NONE, REST_NAP, REST_SLEEP }; /* in a nap only a ring that fills wakes, in sleep any event */
 
 struct thread {
     struct ring ring;
-    pid_t owner;     /* a ring whose owner is gone and that is empty may be taken over */
-    uint32_t number; /* of the thread, in the trace */
+    pid_t owner;             /* a ring whose owner is gone and that is empty may be taken over */
+    _Atomic uint32_t number; /* of the thread, in the trace */
 };
 
 struct parcel {
@@ -53,7 +55,7 @@ static struct {
     uint64_t begun;
     /* of the writing thread */
     struct trace_writer *writer;
-    uint64_t definitions_written;
+    uint64_t definitions_written, events_written;
     bool is_broken;
 } state = {.joining = PTHREAD_MUTEX_INITIALIZER};
 
@@ -268,8 +270,7 @@ void recorder_commit(void)
 {
     struct ring *ring = &here.thread->ring;
     ring_commit(ring);
-    atomic_thread_fence(memory_order_seq_cst); /* with rest(): either it sees the event, or we see that it sleeps */
-    uint32_t rest = atomic_load_explicit(&state.rest, memory_order_relaxed);
+    uint32_t rest = atomic_load(&state.rest); /* either it sees the event, or we see that it sleeps */
     if (rest == REST_SLEEP || (rest == REST_NAP && ring_is_filling(ring))) {
         wake_writer(rest);
     }
@@ -336,6 +337,7 @@ static uint64_t write_events(void)
         }
         trace_writer_records(state.writer, next, next->bytes);
         ring_drop(from, next);
+        state.events_written++;
     }
 }
 
@@ -354,6 +356,7 @@ static void write_losses(void)
                                              .thread = thread->number},
                                    .count = lost};
         trace_writer_event(state.writer, TRACE_LOST, &event, sizeof event);
+        state.events_written++;
     }
 }
 
@@ -401,20 +404,42 @@ static bool has_waiting(void)
 static void rest(bool is_idle)
 {
     uint32_t kind = is_idle ? REST_SLEEP : REST_NAP;
-    atomic_store(&state.rest, kind);
-    atomic_thread_fence(memory_order_seq_cst); /* with recorder_commit */
-    if (is_idle ? !has_waiting() : !atomic_load(&state.is_ending)) {
+    atomic_store(&state.rest, kind); /* before it looks: see recorder_commit */
+    if (atomic_load(&state.is_ending)) {
+        futex_wait(&state.rest, kind, ENDING_REST_NS);
+    } else if (!is_idle || !has_waiting()) {
         futex_wait(&state.rest, kind, is_idle ? 0 : RECORDER_REST_NS);
     }
     atomic_store(&state.rest, REST_NONE);
+}
+
+/* Every number of the sequence that was given out is in the file: no thread is still making an event. */
+static bool is_complete(void)
+{
+    return state.events_written == atomic_load(&state.sequence);
+}
+
+static void close_file(void)
+{
+    int error = 0;
+    if (is_complete()) {
+        error = trace_writer_close(state.writer);
+    } else {
+        trace_writer_abandon(state.writer);
+        say(SAY_WARNING, "the trace is cut: a thread was still making an event");
+    }
+    if (error != 0 && !state.is_broken) {
+        say_failure(error);
+    }
 }
 
 static void *write_all(void *unused)
 {
     (void)unused;
     prctl(PR_SET_NAME, "reprise-trace");
-    for (;;) {
+    for (uint64_t end = UINT64_MAX;;) {
         bool is_ending = atomic_load(&state.is_ending);
+        end = is_ending && end == UINT64_MAX ? now() + LAST_EVENTS_NS : end;
         uint64_t written = write_events();
         write_losses();
         write_parcels();
@@ -423,15 +448,12 @@ static void *write_all(void *unused)
         if (error != 0 && !state.is_broken) {
             say_failure(error);
         }
-        if (is_ending) {
+        if (is_ending && (is_complete() || now() > end)) {
             break;
         }
         rest(written == 0);
     }
-    int error = trace_writer_close(state.writer);
-    if (error != 0 && !state.is_broken) {
-        say_failure(error);
-    }
+    close_file();
     atomic_store(&state.is_done, 1);
     futex_wake(&state.is_done);
     return NULL;
@@ -489,7 +511,6 @@ void recorder_finish(void)
     }
     uint64_t end = now() + RECORDER_END_SECONDS * 1000000000ull;
     atomic_store(&state.is_ending, true);
-    atomic_thread_fence(memory_order_seq_cst);
     atomic_store(&state.rest, REST_NONE);
     futex_wake(&state.rest);
     while (atomic_load(&state.is_done) == 0 && now() < end) {

@@ -279,7 +279,7 @@ static const char *outcome(void)
     if (state.has_oom) {
         return "oom";
     }
-    if (!state.has_pressure) {
+    if (!state.has_pressure || config()->cap_bytes == 0) {
         return "fits";
     }
     if (state.phase != PHASE_PLANNED && state.phase != PHASE_PROBATION && follow_script() == NULL) {

@@ -129,20 +129,28 @@ static void choose_lane(void)
     }
 }
 
+/* Without a cap: an iteration was analysed for the trace, and from then on nothing is managed. */
+static bool is_recording_over(void)
+{
+    return config()->cap_bytes == 0 && state.is_pressed && !learn_is_on();
+}
+
 void submit_press(uint32_t stream)
 {
     if (!state.is_pressed) {
         state.is_pressed = true;
         choose_lane();
         iterate_record(stream);
+    } else if (is_recording_over()) {
+        iterate_record(stream); /* looks for pointers in memory as well: before anything is moved */
     }
 }
 
 static CUresult submit_free(struct operation *operation, uint64_t signature, struct touches *touches, uint32_t stream,
                             bool is_main)
 {
-    bool is_recorded = state.is_pressed || config()->trace_path != NULL;
-    if (!is_recorded && all_fits(touches, stream)) {
+    bool is_managed = (state.is_pressed || config()->trace_path != NULL) && !is_recording_over();
+    if (!is_managed && all_fits(touches, stream)) {
         for (uint32_t i = 0; i < touches->count; i++) {
             streams_order(space_place(space_get(touches->items[i].allocation)->home)->last.streams, stream);
         }

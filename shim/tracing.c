@@ -330,7 +330,7 @@ void tracing_replayed(const struct script_operation *operation, uint64_t number,
 
 void tracing_timed(uint64_t number, uint64_t nanoseconds)
 {
-    if (recorder_is_open() && number != 0) {
+    if (recorder_is_open() && number != 0 && nanoseconds > 1) {
         SEND(TRACE_TIMED, 0, trace_timed, number, nanoseconds);
     }
 }

@@ -30,6 +30,7 @@ uint64_t tracing_next(void);
 /* It has been submitted. */
 void tracing_ran(const struct operation *operation, const struct touches *touches, uint32_t stream);
 void tracing_replayed(const struct script_operation *operation, uint64_t number, uint32_t stream);
+/* nanoseconds 0 or 1: not measured. */
 void tracing_timed(uint64_t number, uint64_t nanoseconds);
 
 void tracing_moved(enum trace_movement movement, uint64_t id, uint64_t bytes);

@@ -71,7 +71,9 @@ static bool take_thread(struct records *records, const unsigned char *body, size
 bool records_begin_places(struct records *records)
 {
     static const unsigned char zeros[sizeof(struct trace_module)];
-    return take_module(records, zeros, sizeof(struct trace_module)) &&
+    struct trace *trace = records->trace; /* lists of no touches have an address, too */
+    return records_grow(records, &trace->touches, 0, &records->events.touch_capacity, sizeof *trace->touches) &&
+           take_module(records, zeros, sizeof(struct trace_module)) &&
            take_stack(records, zeros, sizeof(struct trace_stack)) &&
            take_thread(records, zeros, sizeof(struct trace_thread));
 }

@@ -19,7 +19,7 @@ void *ring_reserve(struct ring *ring, uint32_t kind, size_t body)
     uint64_t bytes = (sizeof(struct trace_record) + body + 7) & ~(uint64_t)7;
     uint64_t filling = ring->bytes - at < bytes ? ring->bytes - at : 0;
     if (bytes > ring->bytes || !has_room(ring, end, filling + bytes)) {
-        atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&ring->lost, 1, memory_order_release); /* who takes the ring over sees all of ours */
         return NULL;
     }
     if (filling) {
@@ -37,7 +37,7 @@ void *ring_reserve(struct ring *ring, uint32_t kind, size_t body)
 void ring_commit(struct ring *ring)
 {
     uint64_t end = atomic_load_explicit(&ring->end, memory_order_relaxed);
-    atomic_store_explicit(&ring->end, end + ring->reserved, memory_order_release);
+    atomic_store(&ring->end, end + ring->reserved); /* in one order with what its user looks at next */
 }
 
 bool ring_is_filling(const struct ring *ring)

@@ -23,7 +23,8 @@ struct ring {
 void ring_open(struct ring *ring, void *memory, uint64_t bytes);
 
 /* One thread. Room for a record with a body of `body` bytes, its head filled in; NULL and one more lost: there is
- * none. The record counts from ring_commit on. */
+ * none. The record counts from ring_commit on, which
+ * is sequentially consistent: who looks afterwards whether the other one sleeps is not overlooked. */
 void *ring_reserve(struct ring *ring, uint32_t kind, size_t body);
 void ring_commit(struct ring *ring);
 /* More than half of it is in use. */
