@@ -79,6 +79,25 @@ static void write_positions(FILE *out, const struct model_view *view, const stru
     }
 }
 
+/* Per bin of the run: the most that the job took of the device since the bin before. */
+static void write_residents(FILE *out, const struct model *model, const struct bins *bins)
+{
+    const struct trace *trace = model->trace;
+    struct html_array array;
+    uint64_t taken = 0;
+    fputc(',', out);
+    html_array_begin(&array, out, "resident", HTML_F64);
+    for (uint32_t b = 0, next = 0; b < bins->count; b++) {
+        uint64_t most = taken, now = model->run.clock_ns[bins->position[b]];
+        for (; next < trace->resident_count && trace->residents[next].event.nanoseconds <= now; next++) {
+            taken = trace->residents[next].frames_bytes + trace->residents[next].outside_bytes;
+            most = taken > most ? taken : most;
+        }
+        html_array_f64(&array, (double)most);
+    }
+    html_array_end(&array);
+}
+
 enum field { BORN, ENDS, SITE, NAME, STACK, REASON, LIFE, FIELDS };
 
 static uint32_t field_of(const struct model_span *span, const struct bins *bins, enum field field)
@@ -179,7 +198,7 @@ static uint32_t *choose_spans(const struct model_view *view, uint32_t *count)
     return spans;
 }
 
-static bool write_view(FILE *out, const struct model_view *view, const char *id)
+static bool write_view(FILE *out, const struct model *model, const struct model_view *view, const char *id)
 {
     struct bins bins;
     uint32_t count = 0, *spans = choose_spans(view, &count);
@@ -196,6 +215,8 @@ static bool write_view(FILE *out, const struct model_view *view, const char *id)
     fputs(",\n\"arrays\":{", out);
     write_positions(out, view, &bins);
     write_spans(out, view, &bins, spans, count);
+    if (view == &model->run && model->trace->resident_count)
+        write_residents(out, model, &bins);
     fputs("}}", out);
     bins_end(&bins);
     free(spans);
@@ -317,9 +338,9 @@ static void write_head(FILE *out, const struct model *model)
 {
     const struct trace *trace = model->trace;
     fputs("{\"program\":", out);
-    html_string(out, trace->run.program ? trace->names[trace->run.program] : "a recorded run");
+    html_string(out, model->program ? model->strings[model->program] : "a recorded run");
     fputs(",\"device\":", out);
-    html_string(out, trace->names[trace->run.device]);
+    html_string(out, model->strings[model->device]);
     fprintf(out, ",\"deviceBytes\":%llu,\"cap\":%llu,\"isCut\":%s,\"lost\":%llu,\"endNs\":%llu,\n",
             (unsigned long long)trace->run.device_bytes, (unsigned long long)trace->run.cap_bytes,
             trace->is_cut ? "true" : "false", (unsigned long long)trace->lost_count, (unsigned long long)trace->end_at);
@@ -354,10 +375,10 @@ bool html_write(FILE *out, const struct model *model, const struct html_curve *c
         return false;
     fputs("\"views\":[", out);
     bool has_iteration = model->iteration.position_count > 0, has_run = model->run.position_count > 0;
-    if (has_iteration && !write_view(out, &model->iteration, "iteration"))
+    if (has_iteration && !write_view(out, model, &model->iteration, "iteration"))
         return false;
     fputs(has_iteration && has_run ? ",\n" : "", out);
-    if (has_run && !write_view(out, &model->run, "run"))
+    if (has_run && !write_view(out, model, &model->run, "run"))
         return false;
     fputs("]}\n", out);
     fputs(split + sizeof marker - 1, out);

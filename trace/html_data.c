@@ -1,27 +1,12 @@
 #include "trace/html_data.h"
+#include "trace/report.h"
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
-/* Bytes of the well-formed UTF-8 sequence that begins here; 0: none does. */
-static size_t sequence_at(const unsigned char *at)
-{
-    size_t count = at[0] >= 0xf0 && at[0] <= 0xf4 ? 4 : at[0] >= 0xe0 ? 3 : at[0] >= 0xc2 ? 2 : 0;
-    if (at[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < count; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_short = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
-    bool is_none = (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf4 && at[1] >= 0x90);
-    return is_short || is_none ? 0 : count;
-}
 
 void html_string(FILE *out, const char *text)
 {
     fputc('"', out);
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        size_t count = *at < 0x80 ? 1 : sequence_at(at);
+        size_t count = report_character_bytes((const char *)at);
         bool is_plain =
             *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\' && *at != '<' && *at != '>' && *at != '&';
         if (count == 0)

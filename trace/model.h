@@ -107,8 +107,9 @@ struct model_iteration {
 struct model {
     const struct trace *trace;             /* not owned */
     const struct trace_recorded *recorded; /* the analysed iteration that is shown; NULL: there is none */
-    char **strings;
+    char **strings;                        /* UTF-8, whatever the trace holds */
     uint32_t string_count, string_capacity;
+    uint32_t program, device;   /* strings */
     struct model_stack *stacks; /* as in the trace */
     struct model_frame *frames;
     uint32_t stack_count, frame_count;

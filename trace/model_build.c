@@ -43,8 +43,44 @@ static bool grow_strings(struct builder *builder)
     return true;
 }
 
+/* What is no UTF-8 becomes '?': databases and pages take nothing else. In place. */
+static void make_readable(char *text)
+{
+    for (char *at = text; *at;) {
+        size_t count = report_character_bytes(at);
+        if (count == 0)
+            *at = '?';
+        at += count ? count : 1;
+    }
+}
+
+static bool is_readable(const char *text)
+{
+    for (size_t count; *text; text += count) {
+        count = report_character_bytes(text);
+        if (count == 0)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t readable_string(struct builder *builder, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy) {
+        builder->is_out_of_memory = true;
+        return 0;
+    }
+    make_readable(copy);
+    uint32_t number = builder_string(builder, copy);
+    free(copy);
+    return number;
+}
+
 uint32_t builder_string(struct builder *builder, const char *text)
 {
+    if (!is_readable(text))
+        return readable_string(builder, text);
     struct model *model = builder->model;
     uint32_t *slot = slot_of(builder, text);
     if (*slot)
@@ -88,6 +124,11 @@ bool builder_begin(struct builder *builder)
     if (!builder->plain || !builder->kinds || !grow_strings(builder))
         return false;
     builder_string(builder, "");
+    const struct trace_run *about = &builder->model->trace->run;
+    if (about->program)
+        builder->model->program = builder_string(builder, builder_name(builder, about->program));
+    if (about->device)
+        builder->model->device = builder_string(builder, builder_name(builder, about->device));
     return !builder->is_out_of_memory;
 }
 

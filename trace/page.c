@@ -1,17 +1,14 @@
 #include "trace/page.h"
+#include "trace/report.h"
 #include <string.h>
 
 #define LINE_MOST 1024
 
-/* Bytes of the character that begins here; 1 for what is none. */
+/* 1 for what is no character. */
 static size_t character_at(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    size_t count = at[0] < 0x80 ? 1 : at[0] >= 0xf0 && at[0] < 0xf8 ? 4 : at[0] >= 0xe0 ? 3 : at[0] >= 0xc2 ? 2 : 1;
-    for (size_t i = 1; i < count; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 1;
-    return count;
+    size_t count = report_character_bytes(text);
+    return count ? count : 1;
 }
 
 /* C0 and C1 control characters, DEL, and bytes that are no UTF-8. */

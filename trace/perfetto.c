@@ -111,7 +111,7 @@ static void put_process(struct perfetto *perfetto)
     Reprise__Packet packet = REPRISE__PACKET__INIT;
     process.has_pid = 1;
     process.pid = (int32_t)trace->run.process;
-    process.process_name = trace->names[trace->run.program];
+    process.process_name = string_of(perfetto, perfetto->model->program);
     track.has_uuid = 1;
     track.uuid = PROCESS;
     track.process = &process;

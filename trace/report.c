@@ -98,7 +98,7 @@ static void write_device(struct sheet *sheet)
     if (sheet->model->run.position_count)
         snprintf(run, sizeof run, "; %u iterations, %u operations, %s", sheet->model->iteration_count,
                  trace->submitted_count, report_time((double)trace->end_at / 1e9, time));
-    page_wrap(&sheet->page, "%s%s%s, %s%s", trace->names[trace->run.device], trace->run.device ? ", " : "",
+    page_wrap(&sheet->page, "%s%s%s, %s%s", text_of(sheet, sheet->model->device), sheet->model->device ? ", " : "",
               report_size(trace->run.device_bytes, size), cap, run);
 }
 
@@ -455,7 +455,7 @@ static void write_head(struct sheet *sheet)
 {
     const struct trace *trace = sheet->model->trace;
     const struct trace_resident *resident = most_resident(trace);
-    page_title(&sheet->page, "%s", trace->run.program ? trace->names[trace->run.program] : "A recorded run");
+    page_title(&sheet->page, "%s", sheet->model->program ? text_of(sheet, sheet->model->program) : "A recorded run");
     write_device(sheet);
     write_warnings(sheet);
     write_peak(sheet);

@@ -19,3 +19,6 @@ const char *report_time(double seconds, char *buffer);
 
 /* The part of a mangled C++ name that a reader knows: "relu_forward_kernel". At most `bytes` bytes with the NUL. */
 void report_plain_name(const char *mangled, char *out, size_t bytes);
+
+/* Bytes of the well-formed UTF-8 character at the beginning of `text`; 0: there is none. */
+size_t report_character_bytes(const char *text);

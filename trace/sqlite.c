@@ -73,11 +73,12 @@ static void end_row(struct filler *filler)
     filler->column = 0;
 }
 
-static void fill_run(struct filler *filler, const struct trace *trace)
+static void fill_run(struct filler *filler, const struct model *model)
 {
+    const struct trace *trace = model->trace;
     begin_table(filler, "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?,?)");
-    put_text(filler, trace->names[trace->run.program]);
-    put_text(filler, trace->names[trace->run.device]);
+    put_text(filler, model->strings[model->program]);
+    put_text(filler, model->strings[model->device]);
     put_number(filler, trace->run.process);
     put_index(filler, trace->run.rank);
     put_number(filler, trace->run.device_bytes);
@@ -180,7 +181,7 @@ static void fill_allocations(struct filler *filler, const struct model *model)
         else
             put_number(filler, life->freed_at);
         put_text(filler, sources[life->source]);
-        put_text(filler, trace->names[life->what]);
+        put_text(filler, life->what ? model->strings[span->name] : "");
         put_text(filler, kind_name((enum kind)span->kind));
         put_number(filler, life->thread);
         put_number(filler, life->stack);
@@ -278,7 +279,7 @@ static void fill(struct filler *filler, const struct model *model)
     /* The file is renamed when it is whole: a journal would protect nothing. */
     run(filler, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
     run(filler, sqlite_tables);
-    fill_run(filler, model->trace);
+    fill_run(filler, model);
     fill_texts(filler, model);
     fill_frames(filler, model);
     if (model->run.position_count)

@@ -50,3 +50,20 @@ void report_plain_name(const char *mangled, char *out, size_t bytes)
     if (used == 0)
         snprintf(out, bytes, "%s", mangled);
 }
+
+size_t report_character_bytes(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    if (at[0] < 0x80)
+        return at[0] ? 1 : 0;
+    size_t count = at[0] >= 0xf0 && at[0] <= 0xf4  ? 4
+                   : at[0] >= 0xe0 && at[0] < 0xf0 ? 3
+                   : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+                                                   : 0;
+    for (size_t i = 1; i < count; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_short = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    bool is_none = (at[0] == 0xed && at[1] >= 0xa0) || (at[0] == 0xf4 && at[1] >= 0x90);
+    return is_short || is_none ? 0 : count;
+}

@@ -210,6 +210,21 @@ def check_files(fixture):
     assert done.returncode == 2 and "could not be written" in done.stderr, done.stderr
 
 
+def check_names(fixture):
+    """Names that are markup, commands to a terminal and no UTF-8 do nothing in any form."""
+    trace, page, tables = (fixture.path("hostile." + end) for end in ("trace", "html", "db"))
+    subprocess.run([os.path.join(BUILD, "bench", "make_trace"), trace, "3000", "1", "hostile"], check=True, stdout=subprocess.DEVNULL)
+    done = run("report", trace, "--html", page, "--sqlite", tables, env=dict(os.environ, LC_ALL="C.UTF-8"))
+    assert done.returncode == 0, done.stderr
+    assert "</script>" in done.stdout and not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout)
+    with open(page, encoding="utf-8") as file:
+        markup = file.read()
+    assert markup.count("</script>") == 2 and "<img" not in markup, "a name ended the page's data"
+    with sqlite3.connect(tables) as database:
+        names = [row[0] for row in database.execute("SELECT text FROM text")]
+    assert any("</script><img" in name for name in names)
+
+
 def cost(*arguments):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.monotonic()
@@ -236,7 +251,8 @@ def check_cost(fixture):
     return None
 
 
-CHECKS = [check_attention, check_sums, check_sqlite, check_manual, check_html, check_terminal, check_files, check_cost]
+CHECKS = [check_attention, check_sums, check_sqlite, check_manual, check_html, check_terminal, check_files, check_names,
+          check_cost]
 
 
 def main():

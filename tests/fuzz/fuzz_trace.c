@@ -1,8 +1,9 @@
 /* links: trace/file.c trace/records.c trace/records_events.c trace/lifetime.c
  * trace/report.c trace/page.c trace/words.c trace/terminal.c trace/model%.c trace/kinds.c trace/symbols.c
- * trace/definitions.c */
+ * trace/definitions.c trace/html.c trace/html_data.c */
 /* Damaged traces into the trace reader. The hashes are made right again, so that the damage reaches the records. */
 #include "tests/fuzz/fuzz.h"
+#include "trace/html.h"
 #include "trace/lifetime.h"
 #include "trace/report.h"
 #include <limits.h>
@@ -10,6 +11,10 @@
 #include <string.h>
 
 const char *const fuzz_tokens[] = {"\xff\xff\xff\xff", "\xff\xff\xff\x7f", NULL};
+
+/* The page that html.c writes its data into. */
+extern const char html_page[];
+const char html_page[] = "@DATA@\n";
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -66,6 +71,7 @@ void fuzz_feed(const unsigned char *bytes, size_t count)
 {
     FILE *sink = fopen("/dev/null", "w");
     struct trace trace;
+    struct model model;
     char why[300];
     unsigned char *sealed = malloc(count ? count : 1);
     if (!sink || !sealed)
@@ -75,6 +81,10 @@ void fuzz_feed(const unsigned char *bytes, size_t count)
     if (trace_read_bytes(sealed, count, "input", &trace, why, sizeof why)) {
         check(&trace);
         report_write(sink, &trace);
+        if (model_make(&trace, &model)) {
+            html_write(sink, &model, NULL);
+            model_release(&model);
+        }
         trace_release(&trace);
     }
     free(sealed);

@@ -115,6 +115,7 @@ function drawMemory() {
     }
     context.fill();
   }
+  if (view.resident) drawResident(context, width, toY);
   drawCap(context, width, toY, most);
   drawPeak(context, width, toY);
   if (memoryCursor !== null) drawCursor(context, width, height, memoryCursor);
@@ -129,6 +130,27 @@ function drawLabel(context, label, x, y, colour, align) {
   context.lineWidth = 1;
   context.fillStyle = colour;
   context.fillText(label, x, y);
+}
+
+/* What the job took of the device: the most within each column of pixels. */
+function drawResident(context, width, toY) {
+  const view = state.view, scale = scaleX(width);
+  context.lineWidth = 2;
+  context.strokeStyle = colours.ink;
+  context.beginPath();
+  let before = positionAt(view, state.from);
+  for (let pixel = LEFT; pixel < width - RIGHT; pixel++) {
+    const last = positionAt(view, scale.from(pixel + 1));
+    let most = 0;
+    for (let p = before; p <= last; p++) if (view.resident[p] > most) most = view.resident[p];
+    const y = toY(most);
+    context.lineTo(pixel, y);
+    context.lineTo(pixel + 1, y);
+    before = last;
+    if (scale.from(pixel) >= axisEnd(view)) break;
+  }
+  context.stroke();
+  context.lineWidth = 1;
 }
 
 function drawCap(context, width, toY, most) {

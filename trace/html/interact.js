@@ -48,6 +48,7 @@ function linesAt(view, position) {
   const rows = seriesLabels(view).map((row) => [row.name, bySeries[row.series][position]])
     .filter((row) => row[1] > 0).sort((a, b) => b[1] - a[1]).slice(0, 6);
   return [["b", size(view.held[position]) + " at " + axisText(axisOf(view, position))],
+    ...(view.resident ? [["div", size(view.resident[position]) + " on the device"]] : []),
     ["div", text(view.operation[position]) + (view.place[position] ? " \u2014 " + text(view.place[position]) : "")],
     ...rows.map(([name, bytes]) => ["div", size(bytes) + "  " + name])];
 }
@@ -68,7 +69,7 @@ function setCursor(position) {
   memoryCursor = position;
   const view = state.view;
   const lines = linesAt(view, position);
-  say("memory-said", lines.slice(0, 2).map((line) => line[1]).join(", while ") + (lines.length > 2 ? "; most: " + lines[2][1] : ""));
+  say("memory-said", lines.map((line) => line[1]).join(" \u00b7 "));
   redraw(drawMemory, drawLives);
 }
 

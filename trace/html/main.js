@@ -21,7 +21,10 @@ function choice(id, options, now, onChoose) {
 
 function showLegend() {
   const view = state.view;
-  element("legend").replaceChildren(...seriesLabels(view).filter((row) => row.bytes > 0).map((row) =>
+  const onDevice = make("span", { class: "chip line", "aria-hidden": "true" });
+  onDevice.style.borderColor = "var(--ink)";
+  const line = view.resident ? [make("li", {}, onDevice, make("span", { text: "on the device" }))] : [];
+  element("legend").replaceChildren(...line, ...seriesLabels(view).filter((row) => row.bytes > 0).map((row) =>
     make("li", {}, chip(row.colour), make("span", { text: row.name, title: row.name }), make("em", { text: size(row.bytes) }))));
 }
 
