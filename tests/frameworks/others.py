@@ -42,6 +42,10 @@ print("imported")
 module = driver.module_from_buffer(TEXT)
 values = driver.to_device(numpy.arange(32, dtype=numpy.float32))
 module.get_function("nothing")(values, block=(32, 1, 1))
+pycuda.autoinit.context.synchronize()
+print("launched")
+import pycuda.gpuarray
+print((pycuda.gpuarray.to_gpu(numpy.arange(32, dtype=numpy.float32)) * 2).get())
 """.replace("TEXT", repr(b".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing(.param .u64 a) { ret; }\0"))
 
 STATIC = "a static CUDA runtime, which asks for the undocumented driver table"
@@ -55,8 +59,8 @@ FINDINGS = [
     ("warp", WARP, ("cuda:0", "undocumented driver table", "Failed to allocate"),
      f"imports and lists the device; allocation fails: its library holds {STATIC}"),
     ("jax", JAX, ("imported", "undocumented driver table"), f"imports; its plugin holds {STATIC}"),
-    ("pycuda", PYCUDA, ("imported", "cuFuncSetBlockShape is not supported"),
-     "imports and loads code; its launches set the block by a deprecated call that the device does not have"),
+    ("pycuda", PYCUDA, ("imported", "launched", "a cubin cannot run on the CPU device"),
+     "loads and launches PTX; its arrays and SourceModule have nvcc make a cubin"),
 ]
 
 
