@@ -106,8 +106,8 @@ static int memory_operations()
     chain net = make_chain(LAYERS);
     auto *write = driver_function<CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWriteValue32", 13000);
     auto *wait = driver_function<CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned)>("cuStreamWaitValue32", 13000);
-    auto *batch =
-        driver_function<CUresult(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned)>("cuStreamBatchMemOp", 13000);
+    auto *batch = driver_function<CUresult(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned)>(
+        "cuStreamBatchMemOp", 13000);
     unsigned *words = make<unsigned>(16384);
     CHECK(cudaMemset(words, 0, 65536));
     return train(net, [&](float *y, int layer, int iteration) {
@@ -300,9 +300,12 @@ static int host_functions()
 
 int main(int argc, char **argv)
 {
-    const hard_case cases[] = {{"batch-copies", batch_copies},       {"memory-operations", memory_operations},
-                               {"graph-memory", graph_memory},       {"captured-memory", captured_memory},
-                               {"arrays", arrays},                   {"peers", peers},
+    const hard_case cases[] = {{"batch-copies", batch_copies},
+                               {"memory-operations", memory_operations},
+                               {"graph-memory", graph_memory},
+                               {"captured-memory", captured_memory},
+                               {"arrays", arrays},
+                               {"peers", peers},
                                {"host-functions", host_functions}};
     return run_case(cases, argc, argv);
 }

@@ -55,8 +55,6 @@ FORWARD(cudaMemPoolImportPointer, (void **memory, cudaMemPool_t pool, struct cud
 
 /* ---- pools ---- */
 
-FORWARD_LOADED(cudaMemPoolSetAccess, (cudaMemPool_t pool, const struct cudaMemAccessDesc *access, size_t count),
-               cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)access, count))
 FORWARD_LOADED(cudaMemPoolGetAccess,
                (enum cudaMemAccessFlags * flags, cudaMemPool_t pool, struct cudaMemLocation *location),
                cuMemPoolGetAccess((CUmemAccess_flags *)flags, pool, (CUmemLocation *)location))
