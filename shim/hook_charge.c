@@ -3,6 +3,7 @@
 #include "shim/hook.h"
 
 #include "shim/outside.h"
+#include <stdatomic.h>
 
 #include "shim/inside.h"
 
@@ -229,12 +230,12 @@ CUresult hook_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUg
     return gate_leave(result);
 }
 
-/* Graphs share memory and keep it between launches; after a trim the driver tells what is left. */
-CUresult hook_cuDeviceGraphMemTrim(CUdevice device)
+/* What trims have given back. A graph that is launched again takes its part of it again. */
+static _Atomic uint64_t trimmed;
+
+/* Sets the charge for graphs to what the driver says it holds, if that is less, and gives the rest back. */
+static void settle_graphs(CUdevice device)
 {
-    CUresult result = driver.cuDeviceGraphMemTrim(device);
-    if (result != CUDA_SUCCESS || !gate_enter())
-        return result;
     uint64_t charged = 0;
     cuuint64_t reserved = 0;
     if (outside_find(OUTSIDE_GRAPHS, 0, &charged) &&
@@ -242,7 +243,40 @@ CUresult hook_cuDeviceGraphMemTrim(CUdevice device)
             CUDA_SUCCESS &&
         reserved < charged) {
         outside_set(OUTSIDE_GRAPHS, 0, reserved);
+        atomic_fetch_add(&trimmed, charged - reserved);
         engine_refund(charged - reserved);
     }
+}
+
+/* Graphs share memory and keep it between launches; after a trim the driver tells what is left. */
+CUresult hook_cuDeviceGraphMemTrim(CUdevice device)
+{
+    CUresult result = driver.cuDeviceGraphMemTrim(device);
+    if (result != CUDA_SUCCESS || !gate_enter())
+        return result;
+    settle_graphs(device);
     return gate_leave(result);
 }
+
+/* After a trim all that was trimmed is charged again before the driver can take it; what it did not take is given
+ * back at once. (Which graph needs how much is not to be seen from its executable.) */
+static CUresult on_cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    CUdevice device = 0;
+    if (atomic_load_explicit(&trimmed, memory_order_relaxed) == 0 || !gate_enter())
+        return driver.cuGraphLaunch(exec, stream);
+    uint64_t again = atomic_exchange(&trimmed, 0);
+    CUresult result = again ? engine_charge(again, "memory of a graph that was trimmed") : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) {
+        atomic_fetch_add(&trimmed, again);
+        return gate_leave(result);
+    }
+    if (again && !outside_add(OUTSIDE_GRAPHS, 0, again))
+        engine_refund(again);
+    result = driver.cuGraphLaunch(exec, stream);
+    if (driver.cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        settle_graphs(device);
+    return gate_leave(result);
+}
+
+STREAM_PAIR(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, stream))

@@ -20,7 +20,7 @@ DEVICE = os.environ.get("REPRISE_DEVICE", os.path.join(BUILD, "device"))
 REPRISE = os.path.join(ROOT, "scripts", "reprise")
 FRAME = 65536
 LARGE = 1 << 30
-PROGRAMS = ("memory", "streams", "pointers", "control", "calls", "unread")
+PROGRAMS = ("memory", "streams", "pointers", "control", "calls", "unread", "driver")
 # Cases that by their nature cannot be held at a small share: the least share that swapping must hold.
 LEAST_SHARE = {("memory", "arenas"): 0.7, ("pointers", "long-table"): 0.4, ("calls", "rows"): 0.4,
                ("memory", "sized-by-free"): 0.1}
@@ -39,6 +39,7 @@ class Run:
         with tempfile.TemporaryDirectory() as folder:
             device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
             environment = dict(os.environ, CPUDEV_MEMORY=str(memory), CPUDEV_STATS=device, REPRISE_LOG="info")
+            environment["CPUDEV_COUNT"] = "2" if (program, case) == ("driver", "peers") else "1"
             if jitter:
                 environment["CPUDEV_JITTER"] = str(jitter)
             command = [os.path.join(APPS, "hard_" + program), case]
@@ -53,7 +54,8 @@ class Run:
             except subprocess.TimeoutExpired as late:
                 self.status, self.output, self.errors = -1, "", f"no end after {late.timeout} s"
             self.device, self.stats = read_json(device), read_json(stats)
-        self.peak = self.device.get("peak_bytes", 0)
+        # The cap is on the first device.
+        self.peak = self.device.get("device_peak_bytes", [0])[0]
 
     def last_error(self):
         lines = self.errors.strip().splitlines()

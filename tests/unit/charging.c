@@ -368,6 +368,45 @@ static CUresult fake_graph_kernel(CUgraphNode *node, CUgraph graph, const CUgrap
     return test.driver_answer;
 }
 
+static CUresult fake_graph_memory(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
+                                  CUDA_MEM_ALLOC_NODE_PARAMS *what)
+{
+    (void)node;
+    (void)graph;
+    (void)after;
+    (void)count;
+    (void)what;
+    return test.driver_answer;
+}
+
+static CUresult fake_graph_trim(CUdevice device)
+{
+    (void)device;
+    test.graph_reserved = 0;
+    return test.driver_answer;
+}
+
+static CUresult fake_graph_attribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+    (void)device;
+    (void)attribute;
+    *(cuuint64_t *)value = test.graph_reserved;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fake_graph_launch(CUgraphExec exec, CUstream stream)
+{
+    (void)stream;
+    test.graph_reserved += (uintptr_t)exec; /* what it allocates */
+    return test.driver_answer;
+}
+
+static CUresult fake_device(CUdevice *device)
+{
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_total(size_t *bytes, CUdevice device)
 {
     (void)device;
@@ -414,6 +453,11 @@ int charging_set_up(void **state)
     driver.cuMemAllocFromPoolAsync = fake_pool_allocate;
     driver.cuCtxGetCurrent = fake_current;
     driver.cuGraphAddKernelNode_v2 = fake_graph_kernel;
+    driver.cuGraphAddMemAllocNode = fake_graph_memory;
+    driver.cuDeviceGraphMemTrim = fake_graph_trim;
+    driver.cuDeviceGetGraphMemAttribute = fake_graph_attribute;
+    driver.cuGraphLaunch = fake_graph_launch;
+    driver.cuCtxGetDevice = fake_device;
     driver.cuDeviceTotalMem_v2 = fake_total;
     driver.cuMemGetInfo_v2 = fake_info;
     return 0;

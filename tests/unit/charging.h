@@ -12,7 +12,7 @@ struct charging {
     unsigned closed, submitted, opaque;
     CUdeviceptr pinned;
     struct set_arguments set;
-    uint64_t pool_reserved;
+    uint64_t pool_reserved, graph_reserved;
     size_t limit;
 };
 

@@ -184,6 +184,33 @@ static void test_rows(void **state)
     assert_int_equal(test.submitted, 2);
 }
 
+/* What a trim gave back is charged again before a launch can take it, and only what it took stays charged. */
+static void test_graph_memory(void **state)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS node = {.bytesize = 3000};
+    (void)state;
+    assert_int_equal(hook_cuGraphAddMemAllocNode(NULL, NULL, NULL, 0, &node), CUDA_SUCCESS);
+    node.bytesize = 4000;
+    assert_int_equal(hook_cuGraphAddMemAllocNode(NULL, NULL, NULL, 0, &node), CUDA_SUCCESS);
+    assert_int_equal(hook_cuGraphAddMemAllocNode(NULL, NULL, NULL, 0, &node), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(test.charged, 7000);
+    assert_int_equal(hook_cuGraphLaunch((CUgraphExec)3000, NULL), CUDA_SUCCESS);
+    assert_int_equal(test.charged, 7000);
+    assert_int_equal(hook_cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    assert_int_equal(test.charged, 0);
+    test.room = 6000;
+    assert_int_equal(hook_cuGraphLaunch((CUgraphExec)3000, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(test.graph_reserved, 0);
+    test.room = 10000;
+    assert_int_equal(hook_cuGraphLaunch((CUgraphExec)3000, NULL), CUDA_SUCCESS);
+    assert_int_equal(test.charged, 3000);
+    assert_int_equal(hook_cuGraphLaunch_ptsz((CUgraphExec)4000, NULL), CUDA_SUCCESS);
+    assert_int_equal(test.charged, 7000);
+    assert_int_equal(hook_cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
+    assert_int_equal(hook_cuGraphLaunch((CUgraphExec)7000, NULL), CUDA_SUCCESS);
+    assert_int_equal(test.charged, 7000);
+}
+
 static void test_graph_nodes(void **state)
 {
     CUdeviceptr pointer = 0x900010;
@@ -254,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup(test_pools, charging_set_up),
         cmocka_unit_test_setup(test_pitch, charging_set_up),
         cmocka_unit_test_setup(test_rows, charging_set_up),
+        cmocka_unit_test_setup(test_graph_memory, charging_set_up),
         cmocka_unit_test_setup(test_graph_nodes, charging_set_up),
         cmocka_unit_test_setup(test_information, charging_set_up),
         cmocka_unit_test_setup(test_attributes, charging_set_up),

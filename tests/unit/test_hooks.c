@@ -452,7 +452,7 @@ static const char *const never_refused[] = {
     /* and those that no pattern of words makes ask: test_charges.c */
     "cuMemAllocPitch_v2", "cuIpcOpenMemHandle", "cuCtxSetLimit", "cuMemMap", "cuMipmappedArrayCreate", "cuMemsetD2D",
     "cuGraphAddKernelNode", "cuGraphKernelNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphAddBatchMemOpNode",
-    "cuGraphBatchMemOpNodeSetParams", "cuGraphExecBatchMemOpNodeSetParams", NULL};
+    "cuGraphBatchMemOpNodeSetParams", "cuGraphExecBatchMemOpNodeSetParams", "cuGraphLaunch", NULL};
 
 /* Structures of ones or twos name device memory, in one enumeration or another. Those that hold pointers to follow
  * are only given as zeros. */

@@ -50,57 +50,27 @@ static cudaError_t rows_of(void *to, size_t to_pitch, const void *from, size_t f
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                         enum cudaMemcpyKind kind)
-{
-    CUDA_MEMCPY2D rows;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = rows_of(to, to_pitch, from, from_pitch, width, height, kind, &rows);
-    if (error != cudaSuccess)
-        return runtime_record(error);
-    return runtime_result(driver.cuMemcpy2DUnaligned_v2(&rows));
-}
+/* A call for rows or a box: what it asks for is turned into the driver's struct, then given to the driver. */
+#define COPY(name, parameters, type, convert, call)                                                                    \
+    cudaError_t name parameters                                                                                        \
+    {                                                                                                                  \
+        type copy;                                                                                                     \
+        cudaError_t error = runtime_enter();                                                                           \
+        if (error == cudaSuccess)                                                                                      \
+            error = runtime_record(convert);                                                                           \
+        return error != cudaSuccess ? error : runtime_result(driver.call);                                             \
+    }
 
-cudaError_t cudaMemcpy2D_ptds(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                              size_t height, enum cudaMemcpyKind kind)
-{
-    CUDA_MEMCPY2D rows;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = rows_of(to, to_pitch, from, from_pitch, width, height, kind, &rows);
-    if (error != cudaSuccess)
-        return runtime_record(error);
-    return runtime_result(driver.cuMemcpy2DUnaligned_v2_ptds(&rows));
-}
+#define ROWS                                                                                                           \
+    void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,                       \
+        enum cudaMemcpyKind kind
+#define OF_ROWS rows_of(to, to_pitch, from, from_pitch, width, height, kind, &copy)
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    CUDA_MEMCPY2D rows;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = rows_of(to, to_pitch, from, from_pitch, width, height, kind, &rows);
-    if (error != cudaSuccess)
-        return runtime_record(error);
-    return runtime_result(driver.cuMemcpy2DAsync_v2(&rows, stream));
-}
-
-cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                                   size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-    CUDA_MEMCPY2D rows;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = rows_of(to, to_pitch, from, from_pitch, width, height, kind, &rows);
-    if (error != cudaSuccess)
-        return runtime_record(error);
-    return runtime_result(driver.cuMemcpy2DAsync_v2_ptsz(&rows, stream));
-}
+COPY(cudaMemcpy2D, (ROWS), CUDA_MEMCPY2D, OF_ROWS, cuMemcpy2DUnaligned_v2(&copy))
+COPY(cudaMemcpy2D_ptds, (ROWS), CUDA_MEMCPY2D, OF_ROWS, cuMemcpy2DUnaligned_v2_ptds(&copy))
+COPY(cudaMemcpy2DAsync, (ROWS, cudaStream_t stream), CUDA_MEMCPY2D, OF_ROWS, cuMemcpy2DAsync_v2(&copy, stream))
+COPY(cudaMemcpy2DAsync_ptsz, (ROWS, cudaStream_t stream), CUDA_MEMCPY2D, OF_ROWS,
+     cuMemcpy2DAsync_v2_ptsz(&copy, stream))
 
 cudaError_t runtime_box(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out)
 {
@@ -136,42 +106,64 @@ cudaError_t runtime_box(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *o
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
+COPY(cudaMemcpy3D, (const struct cudaMemcpy3DParms *params), CUDA_MEMCPY3D, runtime_box(params, &copy),
+     cuMemcpy3D_v2(&copy))
+COPY(cudaMemcpy3D_ptds, (const struct cudaMemcpy3DParms *params), CUDA_MEMCPY3D, runtime_box(params, &copy),
+     cuMemcpy3D_v2_ptds(&copy))
+COPY(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *params, cudaStream_t stream), CUDA_MEMCPY3D,
+     runtime_box(params, &copy), cuMemcpy3DAsync_v2(&copy, stream))
+COPY(cudaMemcpy3DAsync_ptsz, (const struct cudaMemcpy3DParms *params, cudaStream_t stream), CUDA_MEMCPY3D,
+     runtime_box(params, &copy), cuMemcpy3DAsync_v2_ptsz(&copy, stream))
+
+/* Between devices: both sides are device memory, wherever it is. */
+static cudaError_t peers_of(const struct cudaMemcpy3DPeerParms *params, CUDA_MEMCPY3D_PEER *out)
 {
     CUDA_MEMCPY3D box;
-    cudaError_t error = runtime_enter();
+    if (params == NULL)
+        return cudaErrorInvalidValue;
+    struct cudaMemcpy3DParms same = {.srcArray = params->srcArray,
+                                     .srcPos = params->srcPos,
+                                     .srcPtr = params->srcPtr,
+                                     .dstArray = params->dstArray,
+                                     .dstPos = params->dstPos,
+                                     .dstPtr = params->dstPtr,
+                                     .extent = params->extent,
+                                     .kind = cudaMemcpyDeviceToDevice};
+    CUcontext from, to;
+    cudaError_t error = runtime_box(&same, &box);
+    if (error == cudaSuccess)
+        error = (cudaError_t)runtime_primary(params->srcDevice, &from);
+    if (error == cudaSuccess)
+        error = (cudaError_t)runtime_primary(params->dstDevice, &to);
     if (error != cudaSuccess)
         return error;
-    error = runtime_box(params, &box);
-    return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3D_v2(&box));
+    *out = (CUDA_MEMCPY3D_PEER){.srcXInBytes = box.srcXInBytes,
+                                .srcY = box.srcY,
+                                .srcZ = box.srcZ,
+                                .srcMemoryType = box.srcMemoryType,
+                                .srcDevice = box.srcDevice,
+                                .srcContext = from,
+                                .srcPitch = box.srcPitch,
+                                .srcHeight = box.srcHeight,
+                                .dstXInBytes = box.dstXInBytes,
+                                .dstY = box.dstY,
+                                .dstZ = box.dstZ,
+                                .dstMemoryType = box.dstMemoryType,
+                                .dstDevice = box.dstDevice,
+                                .dstContext = to,
+                                .dstPitch = box.dstPitch,
+                                .dstHeight = box.dstHeight,
+                                .WidthInBytes = box.WidthInBytes,
+                                .Height = box.Height,
+                                .Depth = box.Depth};
+    return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *params)
-{
-    CUDA_MEMCPY3D box;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = runtime_box(params, &box);
-    return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3D_v2_ptds(&box));
-}
-
-cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream_t stream)
-{
-    CUDA_MEMCPY3D box;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = runtime_box(params, &box);
-    return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3DAsync_v2(&box, stream));
-}
-
-cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *params, cudaStream_t stream)
-{
-    CUDA_MEMCPY3D box;
-    cudaError_t error = runtime_enter();
-    if (error != cudaSuccess)
-        return error;
-    error = runtime_box(params, &box);
-    return error != cudaSuccess ? runtime_record(error) : runtime_result(driver.cuMemcpy3DAsync_v2_ptsz(&box, stream));
-}
+COPY(cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *params), CUDA_MEMCPY3D_PEER, peers_of(params, &copy),
+     cuMemcpy3DPeer(&copy))
+COPY(cudaMemcpy3DPeer_ptds, (const struct cudaMemcpy3DPeerParms *params), CUDA_MEMCPY3D_PEER, peers_of(params, &copy),
+     cuMemcpy3DPeer_ptds(&copy))
+COPY(cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *params, cudaStream_t stream), CUDA_MEMCPY3D_PEER,
+     peers_of(params, &copy), cuMemcpy3DPeerAsync(&copy, stream))
+COPY(cudaMemcpy3DPeerAsync_ptsz, (const struct cudaMemcpy3DPeerParms *params, cudaStream_t stream), CUDA_MEMCPY3D_PEER,
+     peers_of(params, &copy), cuMemcpy3DPeerAsync_ptsz(&copy, stream))

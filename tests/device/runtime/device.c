@@ -123,3 +123,12 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 FORWARD_LOADED(cudaDeviceGetByPCIBusId, (int *device, const char *text), cuDeviceGetByPCIBusId(device, text))
 FORWARD_LOADED(cudaDeviceGetP2PAttribute, (int *value, enum cudaDeviceP2PAttr attribute, int from, int to),
                cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attribute, from, to))
+
+FORWARD(cudaCtxResetPersistingL2Cache, (void), cuCtxResetPersistingL2Cache())
+FORWARD_LOADED(cudaDeviceGetHostAtomicCapabilities,
+               (unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count, int device),
+               cuDeviceGetHostAtomicCapabilities(capabilities, (const CUatomicOperation *)operations, count, device))
+FORWARD_LOADED(cudaDeviceGetP2PAtomicCapabilities,
+               (unsigned int *capabilities, const enum cudaAtomicOperation *operations, unsigned int count, int from,
+                int to),
+               cuDeviceGetP2PAtomicCapabilities(capabilities, (const CUatomicOperation *)operations, count, from, to))

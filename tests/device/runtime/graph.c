@@ -79,7 +79,7 @@ cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t exec, cudaStream_t stream)
     return cudaGraphUpload(exec, stream == NULL ? cudaStreamPerThread : stream);
 }
 
-static cudaError_t kernel_of(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS *out)
+cudaError_t runtime_kernel_node(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS *out)
 {
     CUkernel kernel = NULL;
     if (params == NULL)
@@ -105,7 +105,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, con
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
-    error = kernel_of(params, &kernel);
+    error = runtime_kernel_node(params, &kernel);
     if (error != cudaSuccess)
         return runtime_record(error);
     return runtime_result(driver.cuGraphAddKernelNode_v2(node, graph, dependencies, count, &kernel));
@@ -118,7 +118,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
     cudaError_t error = runtime_enter();
     if (error != cudaSuccess)
         return error;
-    error = kernel_of(params, &kernel);
+    error = runtime_kernel_node(params, &kernel);
     if (error != cudaSuccess)
         return runtime_record(error);
     return runtime_result(driver.cuGraphExecKernelNodeSetParams_v2(exec, node, &kernel));

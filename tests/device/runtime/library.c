@@ -39,3 +39,21 @@ cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t li
         *address = (void *)found;
     return error;
 }
+
+FORWARD(cudaLibraryGetManaged, (void **address, size_t *bytes, cudaLibrary_t library, const char *name),
+        cuLibraryGetManaged((CUdeviceptr *)address, bytes, (CUlibrary)library, name))
+FORWARD(cudaLibraryGetUnifiedFunction, (void **address, cudaLibrary_t library, const char *name),
+        cuLibraryGetUnifiedFunction(address, (CUlibrary)library, name))
+
+/* ---- the driver's log ---- */
+
+FORWARD_LOADED(cudaLogsRegisterCallback, (cudaLogsCallback_t callback, void *data, cudaLogsCallbackHandle *out),
+               cuLogsRegisterCallback((CUlogsCallback)(void *)callback, data, (CUlogsCallbackHandle *)out))
+FORWARD_LOADED(cudaLogsUnregisterCallback, (cudaLogsCallbackHandle handle),
+               cuLogsUnregisterCallback((CUlogsCallbackHandle)handle))
+FORWARD_LOADED(cudaLogsCurrent, (cudaLogIterator * iterator, unsigned int flags),
+               cuLogsCurrent((CUlogIterator *)iterator, flags))
+FORWARD_LOADED(cudaLogsDumpToFile, (cudaLogIterator * iterator, const char *path, unsigned int flags),
+               cuLogsDumpToFile((CUlogIterator *)iterator, path, flags))
+FORWARD_LOADED(cudaLogsDumpToMemory, (cudaLogIterator * iterator, char *buffer, size_t *bytes, unsigned int flags),
+               cuLogsDumpToMemory((CUlogIterator *)iterator, buffer, bytes, flags))

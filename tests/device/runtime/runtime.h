@@ -50,6 +50,8 @@ cudaError_t runtime_result(CUresult result);
 cudaError_t registered_kernel(const void *host_function, CUkernel *out);
 cudaError_t registered_variable(const void *host_variable, CUdeviceptr *address, size_t *bytes);
 
+/* graph.c: what a kernel node of the runtime is to the driver. */
+cudaError_t runtime_kernel_node(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS *out);
 /* copy_rows.c: what a box of the runtime is to the driver. cudaErrorNotSupported for arrays. */
 cudaError_t runtime_box(const struct cudaMemcpy3DParms *params, CUDA_MEMCPY3D *out);
 
