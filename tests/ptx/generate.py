@@ -12,6 +12,7 @@ random.seed(20160421)
 import generate_conversions
 import generate_floats
 import generate_integers
+import generate_memory
 import generate_warps
 
 generate_floats.float_arithmetic()
@@ -21,3 +22,6 @@ generate_integers.integers()
 generate_floats.approximations()
 generate_warps.warps()
 generate_warps.matrices()
+generate_memory.atomics()
+generate_memory.copies()
+generate_memory.small_conversions()
