@@ -19,10 +19,28 @@ static struct module *buried; /* under lock; kept for their dead function handle
 
 static void explain(const struct load_log *log, const char *why)
 {
-    if (log != NULL && log->text != NULL && log->bytes > 0)
-        snprintf(log->text, log->bytes, "%s", why);
-    else
+    size_t length = strlen(why);
+    if (log == NULL || log->text == NULL || log->bytes == 0) {
         fprintf(stderr, "cpu device: %s\n", why);
+        return;
+    }
+    snprintf(log->text, log->bytes, "%s", why);
+    if (log->used != NULL)
+        *log->used = (void *)(uintptr_t)(length < log->bytes ? length : log->bytes - 1);
+}
+
+/* Whoever gives a log hears at once which kernels can never run; the others can. */
+static void name_refused(struct module *module, const struct load_log *log)
+{
+    char all[4096] = "", why[WHY_BYTES];
+    size_t used = 0;
+    if (log == NULL || log->text == NULL)
+        return;
+    for (size_t i = 0; i < module->function_count; i++)
+        if (!program_check(module->program, i, why, sizeof why) && used < sizeof all)
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s: %s", used ? "\n" : "",
+                                     module->functions[i].entry->name, why);
+    explain(log, all);
 }
 
 /* The entry to take: the newest PTX that the device may run. */
@@ -197,12 +215,21 @@ static CUresult module_parse(const char *text, size_t bytes, struct context *con
         free(module);
         return result;
     }
+    if (program_target(module->program) > settings()->capability) {
+        snprintf(why, sizeof why, "the PTX is for sm_%u, the device's compute capability is %u.%u",
+                 program_target(module->program), settings()->capability / 10, settings()->capability % 10);
+        explain(log, why);
+        program_release(module->program);
+        free(module);
+        return CUDA_ERROR_INVALID_PTX;
+    }
     module->device = device;
     module->magic = context != NULL ? HANDLE_MODULE : HANDLE_LIBRARY;
     module->context = context;
     make_functions(module);
     result = place_globals(module);
     if (result == CUDA_SUCCESS) {
+        name_refused(module, log);
         *out = module;
         return CUDA_SUCCESS;
     }
@@ -334,6 +361,15 @@ CUresult function_find(CUfunction handle, struct function **out)
     return CUDA_SUCCESS;
 }
 
+CUresult function_check(struct function *function)
+{
+    char why[WHY_BYTES] = "";
+    if (program_check(function->module->program, function->index, why, sizeof why))
+        return CUDA_SUCCESS;
+    fprintf(stderr, "cpu device: %s: %s\n", function->entry->name, why);
+    return CUDA_ERROR_INVALID_PTX;
+}
+
 CUresult function_prepare(struct function *function)
 {
     if (atomic_load_explicit(&function->is_prepared, memory_order_acquire))
@@ -350,14 +386,16 @@ CUresult function_prepare(struct function *function)
     return CUDA_SUCCESS;
 }
 
-struct load_log load_log_of(unsigned count, const CUjit_option *options, void *const *values)
+struct load_log load_log_of(unsigned count, const CUjit_option *options, void **values)
 {
-    struct load_log log = {NULL, 0};
+    struct load_log log = {NULL, 0, NULL};
     for (unsigned i = 0; options != NULL && values != NULL && i < count; i++) {
         if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
             log.text = values[i];
-        if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-            log.bytes = (size_t)(uintptr_t)values[i];
+        if (options[i] != CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            continue;
+        log.bytes = (unsigned)(uintptr_t)values[i];
+        log.used = &values[i];
     }
     return log;
 }

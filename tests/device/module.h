@@ -45,10 +45,11 @@ struct module {
     struct module *next;
 };
 
-/* Where the caller's JIT options want the reason for a failure. */
+/* Where the caller's JIT options want the reason for a failure, and how long it is. */
 struct load_log {
     char *text;
     size_t bytes;
+    void **used; /* the option's value, which says at first how much room there is; or NULL */
 };
 
 /* The PTX of an image (text, a fatbin or a wrapper of one), NUL-terminated, to be freed; else the reason in `why`. */
@@ -61,6 +62,8 @@ char *module_read_file(const char *path, size_t *bytes);
 CUresult module_load(const void *image, size_t known_bytes, struct context *context, const struct load_log *log,
                      struct module **out);
 void module_unload(struct module *module);
+/* CUDA_ERROR_INVALID_PTX, with a line on stderr, where an instruction of the function is refused. */
+CUresult function_check(struct function *function);
 struct function *module_find_function(struct module *module, const char *name);
 CUresult module_find_global(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 
@@ -74,4 +77,4 @@ CUresult function_in_context(struct function *function, struct context *context,
 CUresult function_prepare(struct function *function);
 
 /* The log of cuModuleLoadDataEx and kin. */
-struct load_log load_log_of(unsigned count, const CUjit_option *options, void *const *values);
+struct load_log load_log_of(unsigned count, const CUjit_option *options, void **values);

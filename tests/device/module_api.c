@@ -24,7 +24,7 @@ static CUresult find_library(CUlibrary handle, struct module **out)
 }
 
 static CUresult load(CUmodule *out, const void *image, size_t bytes, unsigned count, const CUjit_option *options,
-                     void *const *values)
+                     void **values)
 {
     struct context *context;
     struct module *module;
@@ -123,8 +123,10 @@ static CUresult get_function(CUfunction *out, struct module *module, const char 
     struct function *function = module_find_function(module, name);
     if (function == NULL)
         return CUDA_ERROR_NOT_FOUND;
-    *out = (CUfunction)function;
-    return CUDA_SUCCESS;
+    CUresult result = function_check(function);
+    if (result == CUDA_SUCCESS)
+        *out = (CUfunction)function;
+    return result;
 }
 
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
@@ -178,7 +180,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int count, C
 }
 
 static CUresult load_library(CUlibrary *out, const void *image, size_t bytes, unsigned count,
-                             const CUjit_option *options, void *const *values)
+                             const CUjit_option *options, void **values)
 {
     struct module *module;
     CUresult result = device_open();

@@ -24,6 +24,7 @@ struct entry {
     bool uses_dynamic_shared;
     _Atomic(const struct ptx_kernel *) kernel; /* NULL until it is prepared */
     const char *refused;                       /* why it cannot be */
+    struct ptx_text text;                      /* its C, from the check until it is compiled */
 };
 
 /* The lock guards everything that preparing changes: the module's marks, the entries, the handles. */
@@ -137,6 +138,8 @@ void program_release(struct program *program)
 {
     for (size_t i = 0; i < program->handle_count; i++)
         dlclose(program->handles[i]);
+    for (size_t i = 0; i < program->entry_count; i++)
+        text_release(&program->entries[i].text);
     pthread_mutex_destroy(&program->lock);
     ptx_module_release(program->module);
     free(program);
@@ -204,11 +207,16 @@ static bool is_small(const struct program *program)
     return instructions <= GROUP_INSTRUCTIONS;
 }
 
-static void emit_entry(struct program *program, struct entry *entry, struct ptx_text *text)
+/* Once: afterwards the entry has its C, or why it was refused. */
+static void emit_entry(struct program *program, struct entry *entry)
 {
     char why[400];
-    if (!ptx_emit_entry(program->module, entry->function, text, why, sizeof why))
+    if (entry->refused || entry->text.used)
+        return;
+    if (!ptx_emit_entry(program->module, entry->function, &entry->text, why, sizeof why)) {
         entry->refused = arena_format(&program->module->arena, "%s", why);
+        text_release(&entry->text);
+    }
 }
 
 static void find_kernel(struct entry *entry, void *handle)
@@ -234,9 +242,13 @@ static bool compile_entries(struct program *program, size_t first, size_t end, b
                             size_t why_bytes)
 {
     struct ptx_text text = {0};
-    for (size_t i = first; i < end; i++)
-        if (!program->entries[i].refused)
-            emit_entry(program, &program->entries[i], &text);
+    for (size_t i = first; i < end; i++) {
+        struct entry *entry = &program->entries[i];
+        emit_entry(program, entry);
+        if (entry->text.used)
+            text_append(&text, entry->text.data, entry->text.used);
+        text_release(&entry->text);
+    }
     if (!text.used) {
         text_release(&text);
         return true;
@@ -270,6 +282,20 @@ static bool prepare_locked(struct program *program, size_t index, bool *was_comp
         return false;
     }
     return fine;
+}
+
+bool program_check(struct program *program, size_t index, char *why, size_t why_bytes)
+{
+    struct entry *entry = &program->entries[index];
+    if (atomic_load_explicit(&entry->kernel, memory_order_acquire))
+        return true;
+    pthread_mutex_lock(&program->lock);
+    if (!atomic_load_explicit(&entry->kernel, memory_order_relaxed))
+        emit_entry(program, entry);
+    if (entry->refused)
+        snprintf(why, why_bytes, "%s", entry->refused);
+    pthread_mutex_unlock(&program->lock);
+    return !entry->refused;
 }
 
 bool program_prepare(struct program *program, size_t entry, bool *was_compiled, char *why, size_t why_bytes)

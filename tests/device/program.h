@@ -72,6 +72,9 @@ struct program_worker {
     void *self; /* the driver's */
 };
 
+/* Translates the entry, without compiling it: false, with why, if an instruction of it is refused. */
+bool program_check(struct program *program, size_t entry, char *why, size_t why_bytes);
+
 /* Compiles the entry if needed (thread-safe; on-disk cache; *was_compiled says whether the C compiler ran). */
 bool program_prepare(struct program *program, size_t entry, bool *was_compiled, char *why, size_t why_bytes);
 

@@ -141,7 +141,7 @@ struct ptx_register {
 struct ptx_function {
     const char *name;
     uint32_t line, number;
-    bool is_entry, has_body, is_folded;
+    bool is_entry, has_body, is_folded, is_stepped;
     bool is_taken;                         /* its address is a value somewhere in the module */
     struct ptx_variable *params, *returns; /* in order */
     uint32_t param_count, return_count;

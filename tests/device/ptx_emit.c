@@ -2,6 +2,7 @@
 #include "tests/device/ptx_emit.h"
 #include "tests/device/ptx_fold.h"
 #include "tests/device/ptx_inline.h"
+#include "tests/device/ptx_yield.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -494,6 +495,7 @@ bool ptx_emit_entry(struct ptx_module *module, struct ptx_function *entry, struc
     for (struct ptx_function *f = module->functions; f; f = f->next)
         if (reached[f->number])
             ptx_fold_constants(&module->arena, f);
+    ptx_add_yields(module, entry);
     static const struct ptx_insn heading = {.opcode = "function"};
     e.insn = &heading;
     for (struct ptx_function *f = module->functions; f; f = f->next) {

@@ -412,12 +412,20 @@ static void read_target(struct parser *p)
             for (const char *c = name + 3; *c >= '0' && *c <= '9' && p->module->target < 1000; c++)
                 p->module->target = p->module->target * 10 + (uint32_t)(*c - '0');
     } while (parse_accept(p, ','));
+    static const uint8_t known[] = {50, 52, 53, 60, 61, 62,  70,  72,  75,  80,
+                                    86, 87, 88, 89, 90, 100, 101, 103, 110, 120};
+    uint32_t target = p->module->target;
+    if (target <= known[sizeof known - 1] && !memchr(known, (int)target, sizeof known))
+        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "target sm_%u is not known", target);
 }
 
 static void read_address_size(struct parser *p)
 {
     parse_next(p);
-    if (parse_integer(p) != 64)
+    uint32_t line = p->token.line;
+    bool is_64 = parse_integer(p) == 64;
+    p->token.line = line;
+    if (!is_64)
         parse_refuse(p, CUDA_ERROR_INVALID_PTX, "only .address_size 64 is supported");
 }
 
@@ -479,6 +487,8 @@ static void read_module(struct parser *p, const char *text, size_t bytes)
             read_declaration(p);
     if (!p->module->version)
         parse_refuse(p, CUDA_ERROR_INVALID_PTX, "no .version");
+    if (!p->module->target)
+        parse_refuse(p, CUDA_ERROR_INVALID_PTX, "no .target");
     check_defined(p);
     mark_taken(p->module);
 }

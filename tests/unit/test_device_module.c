@@ -185,6 +185,91 @@ static void bad_images_are_refused(void **unused)
     fails(cuModuleUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
+#define HEAD_75 ".version 7.0\n.target sm_75\n.address_size 64\n"
+#define UNDONE                                                                                                         \
+    HEAD_75 ".visible .entry done() { ret; }\n"                                                                        \
+            ".visible .entry undone() {\n  .reg .f32 %f<2>;\n  sin.approx.sat.f32 %f0, %f1;\n  ret;\n}\n"
+
+static CUresult load_logged(CUmodule *module, const char *text, char *log, unsigned room, size_t *used)
+{
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER};
+    void *values[] = {(void *)(uintptr_t)room, log};
+    CUresult result = cuModuleLoadDataEx(module, text, 2, options, values);
+    *used = (size_t)values[0];
+    return result;
+}
+
+static void a_refused_kernel_is_named(void **unused)
+{
+    (void)unused;
+    CUmodule module;
+    CUfunction function;
+    char log[512] = "";
+    size_t used;
+    succeeds(load_logged(&module, UNDONE, log, sizeof log, &used));
+    assert_non_null(strstr(log, "undone: PTX line 7"));
+    assert_non_null(strstr(log, "sin.approx.sat.f32"));
+    assert_int_equal(used, strlen(log));
+    fails(cuModuleGetFunction(&function, module, "undone"), CUDA_ERROR_INVALID_PTX);
+    succeeds(cuModuleGetFunction(&function, module, "done"));
+    succeeds(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    succeeds(cuCtxSynchronize());
+    succeeds(cuModuleUnload(module));
+}
+
+static void texts_for_others_are_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        CUresult code;
+        const char *named;
+    } cases[] = {
+        {".version 10.0\n.target sm_75\n", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "10.0"},
+        {".version 99.9\n.target sm_75\n", CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "99.9"},
+        {".version 8.0\n.target sm_999\n.address_size 64\n", CUDA_ERROR_INVALID_PTX, "sm_999"},
+        {".version 8.0\n.target sm_75\n.address_size 32\n", CUDA_ERROR_INVALID_PTX, "line 3"},
+        {".target sm_75\n.visible .entry k() { ret; }\n", CUDA_ERROR_INVALID_PTX, ".version"},
+        {HEAD_75 ".visible .entry k() {\n  mov.u32 r1, 5;\n}\n", CUDA_ERROR_INVALID_PTX, "line 5"},
+        {HEAD_75 ".visible .entry k() {\n  bra nowhere;\n}\n", CUDA_ERROR_INVALID_PTX, "nowhere"},
+        {HEAD_75 ".extern .global .u32 absent;\n", CUDA_ERROR_INVALID_PTX, "absent"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CUmodule module;
+        char log[256] = "";
+        size_t used;
+        fails(load_logged(&module, cases[i].text, log, sizeof log, &used), cases[i].code);
+        if (!strstr(log, cases[i].named))
+            fail_msg("%s: the log says: %s", cases[i].text, log);
+    }
+}
+
+/* Wherever a text ends too early, it is refused with a reason, or what is there is whole. */
+static void truncated_texts_are_refused(void **unused)
+{
+    (void)unused;
+    static const char whole[] = UNDONE;
+    for (size_t bytes = 1; bytes < sizeof whole; bytes++) {
+        char text[sizeof whole] = "", log[256] = "", tiny[4] = "";
+        CUmodule module;
+        size_t used;
+        memcpy(text, whole, bytes);
+        CUresult result = load_logged(&module, text, log, sizeof log, &used);
+        bool ends_whole = bytes >= strlen(".version 7.0\n.target sm_75") && strchr("\n}45", text[bytes - 1]);
+        if (result == CUDA_SUCCESS) {
+            if (!ends_whole)
+                fail_msg("accepted: %s", text);
+            succeeds(cuModuleUnload(module));
+            continue;
+        }
+        assert_true(result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_INVALID_IMAGE);
+        assert_true(used == strlen(log) && used > 0);
+        fails(load_logged(&module, text, tiny, sizeof tiny, &used), result);
+        assert_int_equal(used, sizeof tiny - 1);
+        assert_int_equal(tiny[sizeof tiny - 1], 0);
+    }
+}
+
 static void libraries_give_kernels(void **unused)
 {
     (void)unused;
@@ -258,6 +343,9 @@ int main(void)
         cmocka_unit_test(launches_are_checked),
         cmocka_unit_test(the_newest_text_for_the_device_is_taken),
         cmocka_unit_test(bad_images_are_refused),
+        cmocka_unit_test(a_refused_kernel_is_named),
+        cmocka_unit_test(texts_for_others_are_refused),
+        cmocka_unit_test(truncated_texts_are_refused),
         cmocka_unit_test(libraries_give_kernels),
         cmocka_unit_test(texts_are_linked),
     };
