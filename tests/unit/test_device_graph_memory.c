@@ -33,6 +33,7 @@ static void memory_lives_between_its_nodes(void **unused)
     CUgraphExec exec = instantiate(graph, 0);
     for (int i = 0; i < 3; i++) {
         succeeds(cuMemsetD32_v2(words, 0, 16));
+        succeeds(cuCtxSynchronize());
         run(exec);
         assert_int_equal(word_at(words), 77);
         assert_int_equal(free_bytes(), before - 3 * FRAME);
