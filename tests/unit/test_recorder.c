@@ -101,6 +101,7 @@ static void record_in_child(uint64_t ring_bytes, uint32_t times, bool finishes)
             .trace_path = path, .trace_ring_bytes = ring_bytes, .rank = UINT32_MAX, .log_level = SAY_ERROR};
         rounds = times;
         bool is_open = recorder_open(&(struct trace_run){.program = recorder_name("program"), .frame_bytes = 65536});
+        recorder_stack(); /* who comes while libunwind is opened gets none */
         run_threads();
         run_threads(); /* others, who take over the rings of the first */
         bool is_right = is_open && atomic_load(&told) + recorder_lost() == 4ull * THREADS * times;
