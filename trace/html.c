@@ -302,10 +302,12 @@ static bool write_sums_by_text(FILE *out, const struct model *model)
     return true;
 }
 
-static void write_curve(FILE *out, const struct html_curve *curve)
+static void write_curve(FILE *out, const struct html_curve *curve, const char *why)
 {
     if (!curve) {
-        fputs("\"curve\":null,\n", out);
+        fputs("\"curve\":null,\"noCurve\":", out);
+        html_string(out, why);
+        fputs(",\n", out);
         return;
     }
     fprintf(out, "\"curve\":{\"floor\":%llu,\"peak\":%llu,\"hasSwaps\":%s,\"points\":[",
@@ -362,7 +364,7 @@ static void write_head(FILE *out, const struct model *model)
     fputs("],\n", out);
 }
 
-bool html_write(FILE *out, const struct model *model, const struct html_curve *curve)
+bool html_write(FILE *out, const struct model *model, const struct html_curve *curve, const char *why)
 {
     static const char marker[] = "@DATA@\n";
     const char *split = strstr(html_page, marker);
@@ -370,7 +372,7 @@ bool html_write(FILE *out, const struct model *model, const struct html_curve *c
     write_head(out, model);
     write_stacks(out, model);
     write_iterations(out, model);
-    write_curve(out, curve);
+    write_curve(out, curve, why);
     if (!write_sums_by_text(out, model))
         return false;
     fputs("\"views\":[", out);

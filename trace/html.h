@@ -25,5 +25,6 @@ struct html_curve {
     bool has_swaps;
 };
 
-/* Errors of writing are left in `out` (ferror). False if there is no memory. curve may be NULL. */
-bool html_write(FILE *out, const struct model *model, const struct html_curve *curve);
+/* Errors of writing are left in `out` (ferror). False if there is no memory. curve may be NULL: the page then
+ * says `why` there is none. */
+bool html_write(FILE *out, const struct model *model, const struct html_curve *curve, const char *why);

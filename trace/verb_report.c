@@ -1,17 +1,14 @@
-#include "policy/curve.h"
 #include "trace/html.h"
 #include "trace/output.h"
 #include "trace/perfetto.h"
 #include "trace/report.h"
 #include "trace/sqlite.h"
 #include "trace/verb.h"
+#include "trace/verb_report.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define CURVE_POINTS      32
-#define CURVE_NANOSECONDS 3000000000ull
 
 /* One file that is asked for beside the page of text. `write` fills the file of this name. */
 struct form {
@@ -54,26 +51,19 @@ static bool put_with_curve(FILE *out, const struct model *model, const struct cu
                                            .mark_count = curve->mark_count,
                                            .floor_bytes = curve->floor_bytes,
                                            .peak_bytes = curve->bare_peak_bytes,
-                                           .has_swaps = curve->has_swapping});
+                                           .has_swaps = curve->has_swapping},
+                      NULL);
 }
 
-/* Without an analysed iteration, or with one that is no problem to the planner, the page has no curve. */
 static bool put_html(FILE *out, const struct model *model)
 {
-    struct policy_problem problem;
     struct curve *curve = calloc(1, sizeof *curve);
-    char why[256];
-    bool has_curve = false;
+    char why[256] = "";
     if (!curve)
         return false;
-    if (model->recorded && verb_problem(model->trace, model->recorded, &problem)) {
-        const struct curve_request request = {
-            .points = CURVE_POINTS, .nanoseconds = CURVE_NANOSECONDS, .may_swap = true, .has_marks = true};
-        progress_show("planning for", "the memory/time curve");
-        has_curve = curve_make(&problem, &request, curve, why, sizeof why) == CURVE_DONE;
-        verb_problem_release(&problem);
-    }
-    bool is_written = has_curve ? put_with_curve(out, model, curve) : html_write(out, model, NULL);
+    progress_show("planning for", "the memory/time curve");
+    bool has_curve = report_plan_curve(model, curve, why, sizeof why);
+    bool is_written = has_curve ? put_with_curve(out, model, curve) : html_write(out, model, NULL, why);
     free(curve);
     return is_written;
 }

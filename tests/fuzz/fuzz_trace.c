@@ -82,7 +82,7 @@ void fuzz_feed(const unsigned char *bytes, size_t count)
         check(&trace);
         report_write(sink, &trace);
         if (model_make(&trace, &model)) {
-            html_write(sink, &model, NULL);
+            html_write(sink, &model, NULL, "");
             model_release(&model);
         }
         trace_release(&trace);

@@ -125,7 +125,8 @@ function setCap(cap) {
 
 function startCurve() {
   if (!data.curve || !data.curve.points.length) {
-    element("curvepanel").hidden = true;
+    for (const id of ["curve", "caplabel", "cap", "curvelegend"]) element(id).hidden = true;
+    say("curve-said", "There is no curve: " + (data.noCurve || "no plan was found") + ".");
     return;
   }
   const slider = element("cap"), { floor, peak } = data.curve, low = floor * 0.9;
