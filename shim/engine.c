@@ -60,6 +60,7 @@ static bool open_engine(void)
         return false;
     }
     bool is_watching = config()->cap_bytes != 0 || config()->trace_path != NULL;
+    reside_before_eviction(submit_press);
     state.is_open =
         frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() && iterate_open();
     if (state.is_open && is_watching) {
@@ -102,6 +103,15 @@ bool engine_owns(CUdeviceptr address)
     return address >= begin && address < end;
 }
 
+/* Frames for what the program asks for between operations; a plan does not know of them. */
+static bool make_room(uint32_t count, uint32_t stream)
+{
+    if (frames_available() < count && follow_is_on()) {
+        submit_leave_plan();
+    }
+    return reside_make_room(count, stream);
+}
+
 /* ---- allocations ---- */
 
 CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
@@ -120,7 +130,7 @@ CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
     uint32_t index = SPACE_NONE;
     if (bytes <= cap && footprint + unmovable <= cap) {
         index = space_allocate(bytes, number, &result);
-        if (index == SPACE_NONE && space_is_small(bytes) && reside_make_room(1, number)) {
+        if (index == SPACE_NONE && space_is_small(bytes) && make_room(1, number)) {
             index = space_allocate(bytes, number, &result);
         }
     }
@@ -278,13 +288,7 @@ CUresult engine_charge(size_t bytes, const char *what)
     CUresult result = CUDA_SUCCESS;
     if (open_engine()) {
         uint32_t count = frames_for(bytes);
-        if (frames_available() < count) {
-            if (follow_is_on()) {
-                submit_leave_plan();
-            }
-            submit_press(submit_lane());
-        }
-        if (!reside_make_room(count, submit_lane()) || !frames_charge(count)) {
+        if (!make_room(count, submit_lane()) || !frames_charge(count)) {
             refuse_memory(what, bytes, reside_unmovable_bytes());
             result = CUDA_ERROR_OUT_OF_MEMORY;
         } else {

@@ -9,11 +9,17 @@
 
 static struct {
     bool is_forbidden;
+    void (*before_eviction)(uint32_t stream);
 } state;
 
 void reside_allow_eviction(bool is_allowed)
 {
     state.is_forbidden = !is_allowed;
+}
+
+void reside_before_eviction(void (*call)(uint32_t stream))
+{
+    state.before_eviction = call;
 }
 
 static bool is_evictable(const struct allocation *allocation)
@@ -45,6 +51,9 @@ bool reside_make_room(uint32_t count, uint32_t stream)
     }
     if (state.is_forbidden) {
         return false;
+    }
+    if (state.before_eviction != NULL) {
+        state.before_eviction(stream);
     }
     hidden_collect(stream);
     uint32_t next = space_oldest();

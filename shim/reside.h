@@ -9,6 +9,10 @@
 /* Frames for a place, evicting as needed. False: *result says why (out of memory: nothing more could go). */
 bool reside_acquire(struct place *place, uint32_t stream, CUresult *result);
 
+/* What must be done before a content may be moved, whoever needs the room: pointers in memory are looked for, and
+ * from then on all operations are watched. Called each time. */
+void reside_before_eviction(void (*call)(uint32_t stream));
+
 /* `count` frames are free afterwards. */
 bool reside_make_room(uint32_t count, uint32_t stream);
 
