@@ -126,7 +126,9 @@ static uint32_t put_in(struct polisher *s, uint32_t operation, uint32_t next)
         for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
             uint32_t v = g->needs[k], source = timeline_source(t, v, next), producer = p->versions[v].producer;
             uint32_t last = timeline_last_use(t, source, v);
-            bool is_listed = false;
+            bool is_listed = false, is_gone = graph_replaced_at(g, v) < t->executions[next].gap;
+            if (is_gone)
+                return POLICY_NONE;
             for (uint32_t j = 0; j < count; j++)
                 is_listed |= wanted[j] == producer;
             if (is_listed || !timeline_is_before(t, last, next))

@@ -43,6 +43,15 @@ static bool offer(struct attempt_search *search, const struct chain *chain, chai
     return chain_write(chain, choose, NULL, memory, &items) && attempts_offer(search, &items);
 }
 
+/* With r repetitions needed, at least r - 2 further sweeps are made: more than the best plan adds? */
+static bool is_hopeless(const struct attempt_search *search, const struct chain *chain, uint32_t slots)
+{
+    uint32_t repeats = 0;
+    while (reach(slots + 1, repeats) < chain->stage_count)
+        repeats++;
+    return repeats > 2 && (double)(repeats - 2) * (double)chain->graph->clock[chain->turn] > (double)search->best_ns;
+}
+
 /* More slots cost less time until the cap is passed: the first that holds it, from above. */
 static void search_slots(struct attempt_search *search, const struct chain *chain)
 {
@@ -50,8 +59,11 @@ static void search_slots(struct attempt_search *search, const struct chain *chai
     for (uint32_t k = 1; k < chain->stage_count; k++)
         size = chain->stages[k].input_bytes > size ? chain->stages[k].input_bytes : size;
     uint32_t slots = room / size < chain->stage_count ? (uint32_t)(room / size) : chain->stage_count;
-    for (uint32_t step = 1; !offer(search, chain, choose_binomial, slots) && slots && !search->is_late; step++)
+    for (uint32_t step = 1; !is_hopeless(search, chain, slots) && !search->is_late; step++) {
+        if (offer(search, chain, choose_binomial, slots) || !slots)
+            break;
         slots -= step < MANY ? 1 : slots / 8 + 1;
+    }
 }
 
 /* Stages that leave little else than their output: otherwise it is the tapes that matter. */

@@ -169,6 +169,8 @@ static uint32_t find_last_use(struct timeline *t, uint32_t source, uint32_t v)
     t->work += g->reader_first[v + 1] - g->reader_first[v];
     if (g->problem->versions[v].is_kept)
         last = latest(t, end_of(t), limit, last);
+    if (g->replaced_by[v] != POLICY_NONE)
+        return last; /* its bytes pass on to another version */
     uint32_t droppable = g->problem->versions[v].droppable_from;
     if (droppable > n)
         last = latest(t, end_of(t), limit, last);
@@ -321,7 +323,8 @@ static void find_movable(struct timeline *t)
         t->earliest[o] = o + 1;
         for (uint32_t k = 0; k < p->operations[o].write_count; k++) {
             const struct policy_version *version = &p->versions[timeline_output(t, o, k)];
-            t->is_movable[o] &= version->replaces == POLICY_NONE && version->droppable_from != POLICY_NONE;
+            t->is_movable[o] &= version->replaces == POLICY_NONE && version->droppable_from != POLICY_NONE &&
+                                t->graph->replaced_by[timeline_output(t, o, k)] == POLICY_NONE;
             if (version->droppable_from != POLICY_NONE && version->droppable_from > t->earliest[o])
                 t->earliest[o] = version->droppable_from;
         }

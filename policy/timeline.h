@@ -12,7 +12,8 @@
  * Bytes. The bytes that count during execution x are x's entry in its gap plus what the tree holds for the gap:
  *     bytes(x) == fixed + workspace and scratch of x + the sum over all versions present during x.
  *
- * Operations that replace a version in place, or whose outputs are pinned at a position, are not replayed there. */
+ * Operations that replace a version in place, those whose outputs are replaced, and at any position those whose outputs
+ * are pinned there, are not replayed. */
 #pragma once
 #include "policy/graph.h"
 #include "policy/items.h"
