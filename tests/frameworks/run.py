@@ -66,7 +66,8 @@ class Run:
     def __init__(self, arguments, settings=None, cap=None, python=PYTHON):
         with tempfile.TemporaryDirectory() as folder:
             device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
-            environment = dict(os.environ, CPUDEV_MEMORY=str(2 << 30), CPUDEV_STATS=device, PYTHONDONTWRITEBYTECODE="1")
+            environment = dict(os.environ, CPUDEV_MEMORY=str(2 << 30), CPUDEV_STATS=device, PYTHONDONTWRITEBYTECODE="1",
+                               CPUDEV_RUN=os.path.join(folder, "run"))  # other users of the device are not seen
             environment.update(settings or {})
             folders = [DEVICE if cap is None else "", toolkit_libraries(), environment.get("LD_LIBRARY_PATH", "")]
             environment["LD_LIBRARY_PATH"] = ":".join(part for part in folders if part)
