@@ -227,6 +227,9 @@ struct ptx_flow {
 };
 struct ptx_flow *ptx_flow_build(struct ptx_arena *arena, const struct ptx_function *function);
 
+/* The registers that are live where the block begins, of a function without syncs too. */
+const uint64_t *ptx_flow_live_in(struct ptx_arena *arena, struct ptx_flow *flow, uint32_t block);
+
 /* Calls visit for each register that the instruction reads (written false) or writes. */
 void ptx_visit_registers(const struct ptx_insn *insn, void (*visit)(void *context, uint32_t reg, bool written),
                          void *context);

@@ -355,7 +355,8 @@ static void read_insn(struct parser *p)
     struct ptx_insn insn = {.line = p->token.line};
     read_guard(p, &insn);
     insn.opcode = parse_name(p);
-    insn.op = strcmp(insn.opcode, "poll") == 0 ? NULL : ptx_op_named(insn.opcode);
+    bool is_ours = strcmp(insn.opcode, "poll") == 0 || strcmp(insn.opcode, "lane") == 0;
+    insn.op = is_ours ? NULL : ptx_op_named(insn.opcode);
     if (!insn.op) {
         refuse_function(p, insn.line, insn.opcode);
         return;

@@ -78,6 +78,23 @@ static void cut_at_change(struct emit *e)
                is_after ? " + 1" : "");
 }
 
+/* lane d, a, start: in the head, what the row's first thread carries, and the row ends before a thread that does not
+ * carry on from it; in the loop over threads, if it could not be put there, plainly a. */
+void emit_lane(struct emit *e)
+{
+    enum ptx_type type = emit_take_type(e);
+    const struct ptx_operand *operands = e->insn->operands;
+    emit_use_operand(e, &operands[2]);
+    if (!emit_is_hoisted(e, operands[0].reg)) {
+        emit_out(e, type, "%s", emit_in(e, 1, type));
+        return;
+    }
+    emit_use_operand(e, &operands[1]);
+    emit_out(e, type, "s%u[t0]", operands[1].reg);
+    emit_c(e, "n = ptx_until_stray_u%u(s%u + t0, %lldll, n);\n", ptx_type_bits(type), operands[1].reg,
+           (long long)e->shapes[operands[0].reg].step);
+}
+
 /* Cuts for the instruction that was just written. */
 static void emit_cuts(struct emit *e, const struct ptx_insn *insn)
 {

@@ -189,6 +189,13 @@ static void find_live(struct ptx_arena *arena, struct ptx_flow *flow)
     }
 }
 
+const uint64_t *ptx_flow_live_in(struct ptx_arena *arena, struct ptx_flow *flow, uint32_t block)
+{
+    if (!flow->words)
+        find_live(arena, flow);
+    return flow->blocks[block].live_in;
+}
+
 struct ptx_flow *ptx_flow_build(struct ptx_arena *arena, const struct ptx_function *function)
 {
     struct ptx_flow *flow = arena_take(arena, sizeof *flow);

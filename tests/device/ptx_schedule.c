@@ -279,10 +279,8 @@ static bool run_warp(struct schedule *s, uint32_t first)
 
 static bool all_are(const struct ptx_block *block, uint32_t at)
 {
-    uint32_t differs = 0;
-    for (uint32_t t = 0; t < block->threads; t++)
-        differs |= block->at[t] ^ at;
-    return !differs;
+    /* All are like the first if each is like the one before it. */
+    return block->at[0] == at && memcmp(block->at, block->at + 1, (block->threads - 1) * sizeof *block->at) == 0;
 }
 
 /* Warp by warp, until all threads are done, or are ready at the same place again: then *entry is that place, and the

@@ -52,6 +52,7 @@ struct finder {
     const struct ptx_function *function;
     struct ptx_shape *shapes;
     const struct ptx_insn *insn;
+    bool *refuted; /* results of lane that do not keep the shape they start with */
 };
 
 static struct ptx_shape shape_at(const struct finder *f, uint32_t index)
@@ -147,6 +148,13 @@ static struct ptx_shape linear_shape(const struct finder *f, enum ptx_type type)
     return varying;
 }
 
+/* lane d, a, start: what a thread carries round a loop (ptx_yield.c). It varies as at the start, if what comes out of
+ * the loop does: that is supposed here, and looked at when all shapes are known. */
+static bool is_lane(const struct ptx_insn *insn)
+{
+    return strcmp(insn->opcode, "lane") == 0;
+}
+
 static bool is_pure(const struct ptx_insn *insn)
 {
     static const char *const pure[] = {
@@ -193,6 +201,8 @@ static struct ptx_shape insn_shape(const struct finder *f)
         return is_entry_parameter(f->function, insn->operands[1].elements->variable)
                    ? (struct ptx_shape){PTX_UNIFORM, 0, 0}
                    : varying;
+    if (is_lane(insn))
+        return f->refuted[insn->operands[0].reg] ? varying : shape_at(f, 2);
     if (!is_pure(insn))
         return varying;
     bool all_uniform = true;
@@ -210,26 +220,59 @@ static void count_writes(void *context, uint32_t reg, bool written)
         counts[reg]++;
 }
 
+static void find_once(struct finder *f, const uint32_t *writes)
+{
+    const struct ptx_function *function = f->function;
+    for (uint32_t i = 0; i <= function->reg_count; i++)
+        f->shapes[i] = varying;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        f->insn = &function->insns[i];
+        bool is_single = f->insn->guard == PTX_NO_REG && f->insn->operand_count && ptx_insn_outputs(f->insn) == 1 &&
+                         f->insn->operands[0].kind == PTX_OP_REG && writes[f->insn->operands[0].reg] == 1;
+        if (!is_single)
+            continue;
+        struct ptx_shape shape = insn_shape(f);
+        if (shape.kind == PTX_AFFINE && function->regs[f->insn->operands[0].reg].is_float)
+            shape = varying;
+        shape.insn = shape.kind == PTX_VARYING ? UINT32_MAX : i;
+        f->shapes[f->insn->operands[0].reg] = shape;
+    }
+}
+
+/* Every value that is moved into what a lane carries must have the lane's shape. True if one had not. */
+static bool refute_lanes(struct finder *f)
+{
+    const struct ptx_function *function = f->function;
+    bool any = false;
+    for (uint32_t i = 0; i < function->insn_count; i++) {
+        const struct ptx_insn *lane = &function->insns[i];
+        if (!is_lane(lane) || f->refuted[lane->operands[0].reg])
+            continue;
+        struct ptx_shape supposed = f->shapes[lane->operands[0].reg];
+        for (uint32_t k = 0; k < function->insn_count && supposed.kind != PTX_VARYING; k++) {
+            const struct ptx_insn *move = &function->insns[k];
+            if (strcmp(move->opcode, "mov") != 0 || move->operands[0].kind != PTX_OP_REG ||
+                move->operands[0].reg != lane->operands[1].reg)
+                continue;
+            struct ptx_shape moved = ptx_operand_shape(f->shapes, &move->operands[1]);
+            if (moved.kind == supposed.kind && moved.step == supposed.step)
+                continue;
+            f->refuted[lane->operands[0].reg] = any = true;
+            break;
+        }
+    }
+    return any;
+}
+
 struct ptx_shape *ptx_find_shapes(struct ptx_arena *arena, const struct ptx_function *function)
 {
     uint32_t count = function->reg_count + 1;
     uint32_t *writes = arena_take(arena, count * sizeof *writes);
-    struct finder f = {function, arena_take(arena, count * sizeof *f.shapes), NULL};
-    for (uint32_t i = 0; i < count; i++)
-        f.shapes[i] = varying;
+    struct finder f = {function, arena_take(arena, count * sizeof *f.shapes), NULL, arena_take(arena, count)};
     for (uint32_t i = 0; i < function->insn_count; i++)
         ptx_visit_registers(&function->insns[i], count_writes, writes);
-    for (uint32_t i = 0; i < function->insn_count; i++) {
-        f.insn = &function->insns[i];
-        bool is_single = f.insn->guard == PTX_NO_REG && f.insn->operand_count && ptx_insn_outputs(f.insn) == 1 &&
-                         f.insn->operands[0].kind == PTX_OP_REG && writes[f.insn->operands[0].reg] == 1;
-        if (!is_single)
-            continue;
-        struct ptx_shape shape = insn_shape(&f);
-        if (shape.kind == PTX_AFFINE && function->regs[f.insn->operands[0].reg].is_float)
-            shape = varying;
-        shape.insn = shape.kind == PTX_VARYING ? UINT32_MAX : i;
-        f.shapes[f.insn->operands[0].reg] = shape;
-    }
+    do
+        find_once(&f, writes);
+    while (refute_lanes(&f));
     return f.shapes;
 }

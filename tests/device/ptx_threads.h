@@ -233,3 +233,19 @@ F uint32_t ptx_until_equal(int64_t a, int64_t k, int64_t b, uint32_t n)
         return 1;
     return (b - a) % k == 0 && (b - a) / k > 0 ? ptx_least(n, (uint64_t)((b - a) / k)) : n;
 }
+/* before a thread does not carry on from the first one's value */
+#define UNTIL_STRAY(T, bits)                                                                                           \
+    F uint32_t ptx_until_stray_u##bits(const T *values, int64_t k, uint32_t n)                                         \
+    {                                                                                                                  \
+        T differs = 0, first = values[0];                                                                              \
+        for (uint32_t i = 0; i < n; i++)                                                                               \
+            differs |= values[i] ^ (T)(first + (T)k * i);                                                              \
+        if (!differs)                                                                                                  \
+            return n;                                                                                                  \
+        uint32_t i = 1;                                                                                                \
+        while (i < n && values[i] == (T)(first + (T)k * i))                                                            \
+            i++;                                                                                                       \
+        return i;                                                                                                      \
+    }
+UNTIL_STRAY(uint32_t, 32)
+UNTIL_STRAY(uint64_t, 64)
