@@ -3,89 +3,13 @@
  * shim/proof.c shim/learn.c shim/compose.c shim/replay.c shim/follow.c shim/leave.c shim/proven.c shim/iterate.c
  * shim/stats.c shim/launch.c shim/say.c  trace/period.c policy/%.c */
 /* What the hooks may count on: engine.h, call by call. */
-#include "tests/unit/child.h"
-#include "tests/unit/fake_driver.h"
-#include "tests/unit/network.h"
+#include "tests/unit/engine_calls.h"
 
-#include "shim/engine.h"
 #include "shim/follow.h"
 #include "shim/frames.h"
 #include "shim/space.h"
 #include "shim/stats.h"
 #include "shim/swap.h"
-
-#define FRAME 16384u
-#define LARGE (4u * FRAME)
-#define WORDS (LARGE / 8)
-
-static const struct machine *machine;
-
-static void open_device(uint64_t device_frames, uint64_t cap_frames, enum fake_order order)
-{
-    fake_config.cap_bytes = cap_frames * FRAME;
-    fake_config.log_level = getenv("UNITS_LOG") != NULL ? atoi(getenv("UNITS_LOG")) : 0;
-    fake_open(&(struct fake_settings){
-        .memory_bytes = device_frames * FRAME, .granularity = FRAME, .order = order, .seed = 9});
-    machine = engine_machine_open(
-        &(struct engine_machine){.stream = CU_STREAM_LEGACY, .is_readable = true, .cap_bytes = fake_config.cap_bytes});
-}
-
-static CUdeviceptr allocate(size_t bytes)
-{
-    CUdeviceptr address = 0;
-    REQUIRE_EQUAL(engine_allocate(&address, bytes, NULL), CUDA_SUCCESS);
-    return address;
-}
-
-static void give_up(CUdeviceptr address)
-{
-    bool is_ours = false;
-    REQUIRE_EQUAL(engine_free(address, NULL, &is_ours), CUDA_SUCCESS);
-    REQUIRE(is_ours);
-}
-
-/* A content that tells which allocation it is. */
-static void fill(CUdeviceptr address, uint64_t value)
-{
-    static uint64_t values[WORDS];
-    for (uint64_t i = 0; i < WORDS; i++) {
-        values[i] = value * 1000003 + i;
-    }
-    REQUIRE(machine->copy_in(address, values, LARGE));
-}
-
-static bool is_filled(CUdeviceptr address, uint64_t value)
-{
-    static uint64_t values[WORDS];
-    REQUIRE(machine->copy_out(values, address, LARGE));
-    for (uint64_t i = 0; i < WORDS; i++) {
-        if (values[i] != value * 1000003 + i) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool activate(CUdeviceptr address)
-{
-    return machine->launch(NETWORK_activate, &(struct network_arguments){.pointers = {address}, .words = WORDS});
-}
-
-/* `count` large allocations, all filled. */
-static void fill_many(CUdeviceptr *list, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        list[i] = allocate(LARGE);
-        fill(list[i], i + 1);
-    }
-}
-
-#define engine_test(body)                                                                                              \
-    static void test_##body(void **unused)                                                                             \
-    {                                                                                                                  \
-        (void)unused;                                                                                                  \
-        assert_child(body, NULL);                                                                                      \
-    }
 
 /* ---- allocations ---- */
 
@@ -286,63 +210,6 @@ engine_test(the_driver_s_refusal_reaches_the_program)
     }
 }
 engine_test(captured_work_pins_what_it_touches)
-
-    /* The cap is used up, and what was used longest ago is reached through a pointer that a kernel stored. */
-    static CUdeviceptr fill_up(CUdeviceptr *holder, CUdeviceptr *list)
-{
-    open_device(40, 27, FAKE_LATE);
-    CUdeviceptr target = allocate(LARGE);
-    *holder = allocate(LARGE);
-    fill(target, 50);
-    fill(*holder, 60);
-    REQUIRE(machine->launch(NETWORK_store_pointer, &(struct network_arguments){.pointers = {*holder, target}}));
-    fill_many(list, 4);
-    return target;
-}
-
-static void check_filled_up(CUdeviceptr target, CUdeviceptr holder, const CUdeviceptr *list)
-{
-    REQUIRE(machine->launch(NETWORK_change_through, &(struct network_arguments){.pointers = {holder}, .words = WORDS}));
-    REQUIRE(!is_filled(target, 50));
-    for (uint32_t i = 0; i < 4; i++) {
-        REQUIRE(is_filled(list[i], i + 1));
-    }
-}
-
-static void small_allocations_move_nothing_that_is_reached_unseen(const void *argument)
-{
-    CUdeviceptr holder, list[4], target = fill_up(&holder, list);
-    (void)argument;
-    for (uint32_t i = 0; i < 8; i++) {
-        allocate(FRAME / 4);
-    }
-    check_filled_up(target, holder, list);
-}
-engine_test(small_allocations_move_nothing_that_is_reached_unseen)
-
-    static void pins_move_nothing_that_is_reached_unseen(const void *argument)
-{
-    CUdeviceptr holder, list[4], target = fill_up(&holder, list), more = allocate(LARGE);
-    (void)argument;
-    REQUIRE_EQUAL(engine_pin(more, "a test"), CUDA_SUCCESS);
-    fill(more, 70);
-    check_filled_up(target, holder, list);
-    REQUIRE(is_filled(more, 70));
-}
-engine_test(pins_move_nothing_that_is_reached_unseen)
-
-    static void captured_work_moves_nothing_that_is_reached_unseen(const void *argument)
-{
-    CUdeviceptr holder, list[4], target = fill_up(&holder, list), more = allocate(LARGE);
-    (void)argument;
-    engine_machine_present(true, false);
-    REQUIRE(activate(more));
-    engine_machine_present(false, false);
-    fill(more, 70);
-    check_filled_up(target, holder, list);
-    REQUIRE(is_filled(more, 70));
-}
-engine_test(captured_work_moves_nothing_that_is_reached_unseen)
 
     static void unreadable_work_needs_everything(const void *argument)
 {
@@ -638,9 +505,6 @@ engine_test(a_trace_without_a_cap_is_only_a_trace)
         cmocka_unit_test(test_an_operation_that_does_not_fit_is_refused),
         cmocka_unit_test(test_the_driver_s_refusal_reaches_the_program),
         cmocka_unit_test(test_captured_work_pins_what_it_touches),
-        cmocka_unit_test(test_small_allocations_move_nothing_that_is_reached_unseen),
-        cmocka_unit_test(test_pins_move_nothing_that_is_reached_unseen),
-        cmocka_unit_test(test_captured_work_moves_nothing_that_is_reached_unseen),
         cmocka_unit_test(test_unreadable_work_needs_everything),
         cmocka_unit_test(test_unreadable_work_that_cannot_have_everything_is_refused),
         cmocka_unit_test(test_two_streams_keep_their_order),
