@@ -281,7 +281,7 @@ static void check_known(struct emit *e, const struct ptx_function *f)
 {
     if (f->refused && !e->failed) {
         e->failed = true;
-        snprintf(e->why, e->why_bytes, "PTX line %u, %s: instruction %s is not supported", f->refused_line, f->name,
+        snprintf(e->why, e->why_bytes, "PTX line %u, %.100s: instruction %s is not supported", f->refused_line, f->name,
                  f->refused);
     }
 }

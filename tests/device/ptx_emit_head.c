@@ -98,6 +98,8 @@ void emit_lane(struct emit *e)
 /* Cuts for the instruction that was just written. */
 static void emit_cuts(struct emit *e, const struct ptx_insn *insn)
 {
+    if (e->failed)
+        return;
     e->insn = insn;
     enum ptx_type type = modifier_type(insn, 0);
     bool is_signed = ptx_type_is_signed(type);

@@ -23,7 +23,8 @@ void emit_refuse(struct emit *e, const char *format, ...)
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
-    snprintf(e->why, e->why_bytes, "PTX line %u, %s: %s: %s", e->insn->line, e->function->name, spelled(e), message);
+    snprintf(e->why, e->why_bytes, "PTX line %u, %.100s: %s: %s", e->insn->line, e->function->name, spelled(e),
+             message);
 }
 
 void emit_c(struct emit *e, const char *format, ...)
