@@ -254,7 +254,7 @@ install: library trace $(if $(wildcard tests/device/device.mk),device) ## instal
 uninstall: ## take away what `make install` put to $(DESTDIR)$(PREFIX)
 	$(Q)rm -f "$(INSTALL_ROOT)/bin/reprise" $(foreach file,$(INSTALL_SHARED),"$(INSTALL_ROOT)/$(file)")
 	$(Q)rm -f "$(INSTALL_LIBRARY)/libreprise.so" "$(INSTALL_LIBRARY)/reprise-trace" "$(INSTALL_LIBRARY)/reprise-policy"
-	$(Q)rm -f "$(INSTALL_LIBRARY)"/device/libcuda.so* "$(INSTALL_LIBRARY)"/device/libcudart.so*
+	$(Q)rm -f $(foreach name,$(DEVICE_LIBRARIES),"$(INSTALL_LIBRARY)"/device/$(basename $(name))*)
 	$(Q)rmdir "$(INSTALL_LIBRARY)/device" "$(INSTALL_LIBRARY)" 2>/dev/null || true
 
 clean: ## remove what was built (the installed toolkit stays)

@@ -246,6 +246,43 @@ void code_drop_module(const void *owner)
         release_module(module);
 }
 
+void code_rename_module(const void *key, const void *owner)
+{
+    pthread_mutex_lock(&registry.lock);
+    struct module *old = take_out(owner), *module = take_out(key);
+    if (module) {
+        module->owner = owner;
+        module->next = registry.modules;
+        registry.modules = module;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    if (old)
+        release_module(old);
+}
+
+static size_t variable_bytes(const struct module_text *module)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < module->variable_count; i++)
+        if (module->variables[i].space == SPACE_GLOBAL || module->variables[i].space == SPACE_CONST)
+            bytes += module->variables[i].bytes;
+    return bytes;
+}
+
+size_t code_module_variable_bytes(const void *owner)
+{
+    size_t most = 0;
+    pthread_mutex_lock(&registry.lock);
+    for (const struct module *module = registry.modules; module; module = module->next) {
+        for (uint32_t i = 0; module->owner == owner && i < module->code_count; i++) {
+            size_t bytes = variable_bytes(&module->codes[i]->module);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    pthread_mutex_unlock(&registry.lock);
+    return most;
+}
+
 static bool same_params(const struct code_facts *a, const struct code_facts *b)
 {
     if (a->param_count != b->param_count)

@@ -56,6 +56,13 @@ size_t code_add_module_bytes(const void *owner, const void *image, size_t bytes)
 
 void code_drop_module(const void *owner);
 
+/* What was added under `key` is `owner`'s from now on, and takes the place of what that had. */
+void code_rename_module(const void *key, const void *owner);
+
+/* Device memory of this owner's variables (.global, .const), in bytes; of the texts for several targets, the largest.
+ */
+size_t code_module_variable_bytes(const void *owner);
+
 /* The kernel `name` of this owner; NULL if it is not known. With owner == NULL: the kernel of that name in any module,
  * and NULL if several modules have one that differs (the handle's module was never seen). */
 const struct code_facts *code_lookup(const void *owner, const char *name);

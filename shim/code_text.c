@@ -281,8 +281,8 @@ static bool space_of(struct slice word, enum text_space *space)
 
 static bool take_variables(struct slice *text, enum text_space space, const struct text_visitor *visitor)
 {
-    struct text_variable variable = {.space = space};
-    variable.name = take_declaration(text).name;
+    struct text_declaration declared = take_declaration(text);
+    struct text_variable variable = {.space = space, .name = declared.name, .bytes = declared.bytes};
     if (variable.name.bytes == 0)
         return skip_past(text, ';');
     char c = skip_blanks(text);

@@ -36,6 +36,7 @@ enum text_space { SPACE_VALUE, SPACE_PARAM, SPACE_CELL, SPACE_SHARED, SPACE_LOCA
 struct text_variable {
     struct slice name;
     enum text_space space;
+    size_t bytes;
     bool has_initial;
 };
 

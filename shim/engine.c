@@ -31,6 +31,7 @@ static struct {
     bool is_open, has_failed, is_finished;
     CUcontext context;
     CUdevice device;
+    uint64_t variable_bytes; /* of modules; charged as far as the engine is open */
 } state;
 
 static void turn_take(void)
@@ -48,6 +49,12 @@ bool engine_is_on(void)
     return config()->cap_bytes != 0 || config()->stats_path != NULL || config()->trace_path != NULL;
 }
 
+static uint32_t frames_for(uint64_t bytes)
+{
+    uint64_t frame = frames_count().frame_bytes;
+    return (uint32_t)((bytes + frame - 1) / frame);
+}
+
 /* ---- opening ---- */
 
 static bool open_engine(void)
@@ -61,8 +68,8 @@ static bool open_engine(void)
     }
     bool is_watching = config()->cap_bytes != 0 || config()->trace_path != NULL;
     reside_before_eviction(submit_press);
-    state.is_open =
-        frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() && iterate_open();
+    state.is_open = frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() &&
+                    iterate_open() && frames_charge(frames_for(state.variable_bytes));
     if (state.is_open && is_watching) {
         tracing_open();
         state.is_open = proof_open(streams_number(CU_STREAM_LEGACY));
@@ -275,12 +282,6 @@ CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination)
     return CUDA_SUCCESS;
 }
 
-static uint32_t frames_for(size_t bytes)
-{
-    uint64_t frame = frames_count().frame_bytes;
-    return (uint32_t)((bytes + frame - 1) / frame);
-}
-
 CUresult engine_charge(size_t bytes, const char *what)
 {
     uint32_t stack = tracing_stack();
@@ -305,6 +306,38 @@ void engine_refund(size_t bytes)
     if (state.is_open) {
         tracing_refunded(bytes);
         frames_refund(frames_for(bytes));
+    }
+    turn_give();
+}
+
+CUresult engine_charge_variables(size_t bytes)
+{
+    uint32_t stack = tracing_stack();
+    CUresult result = CUDA_SUCCESS;
+    turn_take();
+    if (open_engine()) {
+        uint32_t count = frames_for(state.variable_bytes + bytes) - frames_for(state.variable_bytes);
+        if (!make_room(count, submit_lane()) || !frames_charge(count)) {
+            refuse_memory("the variables of a module", bytes, reside_unmovable_bytes());
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        } else if (count > 0) {
+            tracing_charged(count * frames_count().frame_bytes, "variables of modules", stack);
+        }
+    }
+    state.variable_bytes += result == CUDA_SUCCESS ? bytes : 0;
+    turn_give();
+    return result;
+}
+
+void engine_refund_variables(size_t bytes)
+{
+    turn_take();
+    uint64_t before = state.variable_bytes;
+    state.variable_bytes -= bytes;
+    uint32_t count = state.is_open ? frames_for(before) - frames_for(state.variable_bytes) : 0;
+    if (count > 0) {
+        tracing_refunded(count * frames_count().frame_bytes);
+        frames_refund(count);
     }
     turn_give();
 }

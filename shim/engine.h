@@ -42,6 +42,11 @@ CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination);
 CUresult engine_charge(size_t bytes, const char *what);
 void engine_refund(size_t bytes);
 
+/* The same for variables of modules. They are small and many, and share frames: only their sum is rounded up. What is
+ * said before the program has a context is charged when the engine opens. */
+CUresult engine_charge_variables(size_t bytes);
+void engine_refund_variables(size_t bytes);
+
 /* To be called when a call that lets the program see device results (copies to the host, synchronise,
  * event query/synchronise, stream query) is about to be forwarded / has returned. engine_before_sync
  * enqueues pending comparisons (stream: the one waited for, NULL: all). engine_after_sync looks at the

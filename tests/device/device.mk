@@ -23,7 +23,8 @@ JITLINK_SOURCES := $(wildcard tests/device/jitlink/*.c) tests/device/link_text.c
 JITLINK_OBJECTS := $(patsubst %.c,$(BUILD)/device/obj/%.o,$(JITLINK_SOURCES))
 
 .PHONY: device
-device: $(addprefix $(BUILD)/device/,libcuda.so.1 libcudart.so.13 libnvidia-ml.so.1 libnvJitLink.so.13 translate)
+DEVICE_LIBRARIES = libcuda.so.1 libcudart.so.13 libnvidia-ml.so.1 libnvJitLink.so.13
+device: $(addprefix $(BUILD)/device/,$(DEVICE_LIBRARIES) translate)
 
 $(BUILD)/device/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -42,6 +42,16 @@ void engine_refund(size_t bytes)
     assert_true(test.charged >= 0);
 }
 
+CUresult engine_charge_variables(size_t bytes)
+{
+    return engine_charge(bytes, "variables");
+}
+
+void engine_refund_variables(size_t bytes)
+{
+    engine_refund(bytes);
+}
+
 CUresult engine_allocate(CUdeviceptr *out, size_t bytes, CUstream stream)
 {
     (void)stream;

@@ -321,6 +321,22 @@ static size_t add(const void *owner, const char *body)
 #define STORES ".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], 1; ret; }"
 #define LOADS  ".entry k(.param .u64 p) { ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ret; }"
 
+static void test_variables_take_memory(void **state)
+{
+    int owner = 1, other = 2;
+    (void)state;
+    assert_int_equal(code_module_variable_bytes(&owner), 0);
+    assert_int_equal(add(&owner, ".global .align 4 .u32 counter;\n.visible .const .align 8 .b64 table[5] = {1, 2};\n"
+                                 ".global .v2 .f32 pairs[3][2];\n" STORES),
+                     1);
+    assert_int_equal(add(&other, ".shared .b8 not_here[1000];\n" LOADS), 1);
+    assert_int_equal(code_module_variable_bytes(&owner), 4 + 40 + 48);
+    assert_int_equal(code_module_variable_bytes(&other), 0);
+    code_drop_module(&owner);
+    code_drop_module(&other);
+    assert_int_equal(code_module_variable_bytes(&owner), 0);
+}
+
 static void test_modules(void **state)
 {
     (void)state;
@@ -417,10 +433,15 @@ static void test_damaged_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_nvcc_writes), cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_params),           cmocka_unit_test(test_other_hands),
-        cmocka_unit_test(test_not_understood),   cmocka_unit_test(test_layout_by_the_driver),
-        cmocka_unit_test(test_modules),          cmocka_unit_test(test_union_over_targets),
+        cmocka_unit_test(test_what_nvcc_writes),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_other_hands),
+        cmocka_unit_test(test_not_understood),
+        cmocka_unit_test(test_layout_by_the_driver),
+        cmocka_unit_test(test_variables_take_memory),
+        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_union_over_targets),
         cmocka_unit_test(test_damaged_text),
     };
     return cmocka_run_group_tests(tests, read_sample, release_sample);

@@ -395,6 +395,27 @@ engine_test(too_many_pins_are_out_of_memory)
 }
 engine_test(charges_evict_and_are_refused_at_the_end)
 
+    static void variables_share_frames(const void *argument)
+{
+    (void)argument;
+    open_device(40, 40, FAKE_LATE);
+    REQUIRE_EQUAL(engine_charge_variables(FRAME / 2), CUDA_SUCCESS); /* the engine opens here */
+    allocate(LARGE);
+    uint32_t before = frames_count().charged_frames;
+    REQUIRE(before >= 1);
+    REQUIRE_EQUAL(engine_charge_variables(FRAME / 2), CUDA_SUCCESS);
+    REQUIRE_EQUAL(frames_count().charged_frames, before);
+    REQUIRE_EQUAL(engine_charge_variables(1), CUDA_SUCCESS);
+    REQUIRE_EQUAL(frames_count().charged_frames, before + 1);
+    REQUIRE_EQUAL(engine_charge_variables(60 * FRAME), CUDA_ERROR_OUT_OF_MEMORY);
+    REQUIRE_EQUAL(frames_count().charged_frames, before + 1);
+    engine_refund_variables(1);
+    REQUIRE_EQUAL(frames_count().charged_frames, before);
+    engine_refund_variables(FRAME);
+    REQUIRE_EQUAL(frames_count().charged_frames, before - 1);
+}
+engine_test(variables_share_frames)
+
     static void information_is_about_the_cap(const void *argument)
 {
     (void)argument;
@@ -513,6 +534,7 @@ engine_test(a_trace_without_a_cap_is_only_a_trace)
         cmocka_unit_test(test_pinned_memory_comes_in_and_stays),
         cmocka_unit_test(test_too_many_pins_are_out_of_memory),
         cmocka_unit_test(test_charges_evict_and_are_refused_at_the_end),
+        cmocka_unit_test(test_variables_share_frames),
         cmocka_unit_test(test_information_is_about_the_cap),
         cmocka_unit_test(test_without_a_context_the_driver_is_asked),
         cmocka_unit_test(test_a_cap_that_cannot_be_held_stops_at_once),

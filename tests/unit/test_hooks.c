@@ -129,6 +129,17 @@ void engine_refund(size_t bytes)
     (void)bytes;
 }
 
+CUresult engine_charge_variables(size_t bytes)
+{
+    (void)bytes;
+    return engine_answer();
+}
+
+void engine_refund_variables(size_t bytes)
+{
+    (void)bytes;
+}
+
 void engine_before_sync(CUstream stream)
 {
     (void)stream;
@@ -192,6 +203,18 @@ size_t code_add_module_bytes(const void *owner, const void *image, size_t bytes)
     (void)owner;
     (void)image;
     (void)bytes;
+    return 0;
+}
+
+void code_rename_module(const void *key, const void *owner)
+{
+    (void)key;
+    (void)owner;
+}
+
+size_t code_module_variable_bytes(const void *owner)
+{
+    (void)owner;
     return 0;
 }
 
