@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 APPS = os.environ.get("HARD_APPS", os.path.join(BUILD, "apps"))
 DEVICE = os.environ.get("REPRISE_DEVICE", os.path.join(BUILD, "device"))
 REPRISE = os.path.join(ROOT, "scripts", "reprise")

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 REPRISE = os.path.join(ROOT, "scripts", "reprise")
 FRAME = 65536
 LARGE = 4 << 30

@@ -73,8 +73,7 @@ static int batch_copies()
             note[k] = static_cast<float>(iteration + k) / 64.0f;
         void *to[] = {out, out + N / 2, out + 8, out + 4096};
         const void *from[] = {y + N / 2, y, note, pageable.data()};
-        size_t sizes[] = {32, BYTES / 2, sizeof note, 4096}, indices[] = {0, 2}, failed = 0;
-        (void)failed;
+        size_t sizes[] = {32, BYTES / 2, sizeof note, 4096}, indices[] = {0, 2};
         cudaMemcpyAttributes attributes[2] = {};
         attributes[0].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
         attributes[1].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
