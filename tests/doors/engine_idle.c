@@ -101,6 +101,17 @@ void engine_refund(size_t bytes)
     count(REFUND);
 }
 
+CUresult engine_charge_variables(size_t bytes)
+{
+    (void)bytes;
+    return CUDA_SUCCESS;
+}
+
+void engine_refund_variables(size_t bytes)
+{
+    (void)bytes;
+}
+
 void engine_before_host_function(CUstream stream)
 {
     (void)stream;
