@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { EFFORT_STEP_NS = 13, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
+enum { EFFORT_STEP_NS = 15, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
 
 static inline uint64_t now_nanoseconds(void)
 {

@@ -71,12 +71,17 @@ static enum strategy_result run_strategy(const struct strategy *strategy, const 
     return result;
 }
 
-static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options,
-                                           uint64_t cap, struct effort *effort)
+static uint64_t effort_deadline(const struct graph *graph, const struct policy_options *options)
 {
     uint64_t deadline = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
     uint64_t brief = BRIEF_ALWAYS_NS + (uint64_t)BRIEF_PER_OPERATION_NS * graph->problem->operation_count;
-    *effort = effort_of(options->is_brief && brief < deadline ? brief : deadline);
+    return options->is_brief && brief < deadline ? brief : deadline;
+}
+
+static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options,
+                                           uint64_t cap, struct effort *effort)
+{
+    *effort = effort_of(effort_deadline(graph, options));
     struct strategy_request request = {.cap = cap,
                                        .may_swap = options->may_swap,
                                        .may_not_replay = options->may_not_replay,
@@ -243,6 +248,25 @@ static enum strategy_result make_best(const struct graph *graph, const struct po
     return result;
 }
 
+/* With both means a plan is never worse than by swapping alone: that search follows, unless there is nothing to win. */
+static enum strategy_result make_by_swaps(const struct graph *graph, const struct policy_options *options,
+                                          struct strategy_request *request, struct best *best)
+{
+    struct policy_options alone = *options;
+    alone.may_not_replay = true;
+    *request->effort = effort_of(effort_deadline(graph, options));
+    request->may_not_replay = true;
+    enum strategy_result result = make_best(graph, &alone, request, best);
+    request->may_not_replay = false;
+    return result;
+}
+
+static bool may_gain_by_swaps(const struct policy_options *options, const struct best *best)
+{
+    return options->may_swap && !options->may_not_replay && !options->only_strategy &&
+           (!best->items.items || best->found.added_nanoseconds > 0);
+}
+
 static enum policy_status make_from_graph(const struct graph *graph, const struct policy_options *options,
                                           struct plan *out, uint64_t *floor_bytes, char *why, size_t why_bytes)
 {
@@ -254,6 +278,8 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
         return status == POLICY_INFEASIBLE ? report_infeasible(graph, options, floor_bytes, why, why_bytes) : status;
     }
     enum strategy_result result = make_best(graph, options, &request, &best);
+    if (result != STRATEGY_NO_MEMORY && may_gain_by_swaps(options, &best))
+        result = make_by_swaps(graph, options, &request, &best);
     if (result == STRATEGY_NO_MEMORY) {
         items_release(&best.items);
         return POLICY_NO_MEMORY;

@@ -43,13 +43,18 @@ static bool offer(struct attempt_search *search, const struct chain *chain, chai
     return chain_write(chain, choose, NULL, memory, &items) && attempts_offer(search, &items);
 }
 
-/* With r repetitions needed, at least r - 2 further sweeps are made: more than the best plan adds? */
+/* Revolve's optimum, r n - C(s + r, s + 1) steps for n stages and s slots, each no shorter than the shortest: more than
+ * the best plan adds to the n that run anyway? */
 static bool is_hopeless(const struct attempt_search *search, const struct chain *chain, uint32_t slots)
 {
+    double count = chain->stage_count, shortest = (double)chain->stages[0].forward_ns;
     uint32_t repeats = 0;
+    for (uint32_t k = 1; k + 1 < chain->stage_count; k++)
+        shortest = (double)chain->stages[k].forward_ns < shortest ? (double)chain->stages[k].forward_ns : shortest;
     while (reach(slots + 1, repeats) < chain->stage_count)
         repeats++;
-    return repeats > 2 && (double)(repeats - 2) * (double)chain->graph->clock[chain->turn] > (double)search->best_ns;
+    double steps = repeats > 1 ? repeats * count - (double)reach(slots + 2, repeats - 1) : count;
+    return (steps - count) * shortest > (double)search->best_ns;
 }
 
 /* More slots cost less time until the cap is passed: the first that holds it, from above. */

@@ -4,11 +4,15 @@
 #define __CUDA_API_VERSION_INTERNAL
 #pragma GCC visibility push(default)
 #include <cuda.h>
-#include <cudaProfiler.h>
+
 #pragma GCC visibility pop
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* cudaProfiler.h is not in every package of the toolkit. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
 
 #define DRIVER_VERSION 13000
 
