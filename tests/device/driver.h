@@ -4,15 +4,14 @@
 #define __CUDA_API_VERSION_INTERNAL
 #pragma GCC visibility push(default)
 #include <cuda.h>
-
+/* cudaProfiler.h is not in every package of the toolkit. */
+CUresult CUDAAPI cuProfilerInitialize(const char *configuration, const char *output, int mode);
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
 #pragma GCC visibility pop
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* cudaProfiler.h is not in every package of the toolkit. */
-CUresult CUDAAPI cuProfilerStart(void);
-CUresult CUDAAPI cuProfilerStop(void);
 
 #define DRIVER_VERSION 13000
 
