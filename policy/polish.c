@@ -285,13 +285,14 @@ static bool move_along(struct polisher *s)
     return !s->is_over && repair(s);
 }
 
-static bool keep_best(struct polisher *s)
+static bool keep_best(struct polisher *s, struct effort *effort)
 {
     struct item_list items = {0};
     if (s->timeline.cost >= s->least_cost)
         return true;
     if (!timeline_write(&s->timeline, &items))
         return false;
+    effort->steps += 2 * (uint64_t)items.count;
     items_release(&s->best);
     s->best = items;
     s->least_cost = s->timeline.cost;
@@ -332,7 +333,7 @@ static void run(struct polisher *s)
         bool is_kept = try_move(s);
         effort->steps += (t->work - before) * STEPS_PER_WORK + 8;
         idle = is_kept && t->cost < s->least_cost ? 0 : idle + 1;
-        if (t->out_of_memory || !keep_best(s))
+        if (t->out_of_memory || !keep_best(s, effort))
             break;
     }
 }

@@ -8,8 +8,11 @@
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <cudaProfiler.h>
-#include <cuda_profiler_api.h>
+/* Neither cudaProfiler.h nor cuda_profiler_api.h is in every package of the toolkit. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
+cudaError_t CUDARTAPI cudaProfilerStart(void);
+cudaError_t CUDARTAPI cudaProfilerStop(void);
 #pragma GCC visibility pop
 #include <stdbool.h>
 #include <stddef.h>
