@@ -162,12 +162,30 @@ static void task_prepare(struct task *task, const struct job *job)
     atomic_store_explicit(&task->error, CUDA_SUCCESS, memory_order_relaxed);
 }
 
+static pthread_key_t own_key;
+static pthread_once_t own_once = PTHREAD_ONCE_INIT;
+
+static void end_own(void *argument)
+{
+    struct member *member = argument;
+    free(member->worker.scratch);
+    free(member);
+}
+
+static void make_own_key(void)
+{
+    if (pthread_key_create(&own_key, end_own) != 0)
+        abort();
+}
+
+/* Of the calling thread, until it ends. */
 static struct member *own_member(void)
 {
     static THREAD_LOCAL struct member *own;
     if (own == NULL) {
         own = malloc(sizeof *own);
-        if (own == NULL)
+        pthread_once(&own_once, make_own_key);
+        if (own == NULL || pthread_setspecific(own_key, own) != 0)
             abort();
         member_init(own);
     }

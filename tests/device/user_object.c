@@ -2,6 +2,7 @@
 #include "tests/device/user_object.h"
 #include "tests/device/graph.h"
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct user_object {
@@ -14,6 +15,7 @@ struct user_object {
 
 static struct user_object *due; /* under graph_lock */
 static _Atomic bool is_any_due;
+static _Atomic(struct user_object *) spent; /* kept, so that a handle used after its end is refused */
 
 /* Objects are never returned, so that a stale handle is refused. */
 static CUresult find(CUuserObject handle, struct user_object **out)
@@ -45,8 +47,11 @@ void objects_run_destructors(void)
     due = NULL;
     is_any_due = false;
     graph_unlock_plain();
-    for (; object != NULL; object = object->next_due)
+    for (struct user_object *next; object != NULL; object = next) {
+        next = object->next_due;
         object->destroy(object->data);
+        object->next_due = atomic_exchange(&spent, object);
+    }
 }
 
 static void put(struct object_list *list, struct user_object *object, unsigned count)

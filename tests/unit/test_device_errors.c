@@ -121,6 +121,12 @@ static int begin(void **state)
     return 0;
 }
 
+static int end(void **state)
+{
+    (void)state;
+    return cuMemUnmap(range, 2 * FRAME) == CUDA_SUCCESS && cuMemAddressFree(range, 4 * FRAME) == CUDA_SUCCESS ? 0 : -1;
+}
+
 #define NAME_AT(line) row_##line
 #define NAME(line)    NAME_AT(line)
 #define ROW(function, error, cause, call)                                                                              \
@@ -292,5 +298,5 @@ int main(int count, char **arguments)
         cmocka_unit_test(every_function_of_streams_and_mappings_has_a_row),
         cmocka_unit_test(nulls_are_refused),
     };
-    return cmocka_run_group_tests(tests, begin, NULL);
+    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -107,7 +107,7 @@ static int open_event(struct message *message)
     CHECK(cuMemcpyDtoHAsync_v2(&value, memory, 4, stream) == CUDA_SUCCESS);
     CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS && value == 99);
     CHECK(cuEventQuery(event) == CUDA_SUCCESS && cuEventSynchronize(event) == CUDA_SUCCESS);
-    CHECK(cuEventDestroy_v2(event) == CUDA_SUCCESS);
+    CHECK(cuEventDestroy_v2(event) == CUDA_SUCCESS && cuIpcCloseMemHandle(memory) == CUDA_SUCCESS);
     return 0;
 }
 
