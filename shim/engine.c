@@ -282,19 +282,22 @@ CUresult engine_scan(const void *host, size_t bytes, CUdeviceptr destination)
     return CUDA_SUCCESS;
 }
 
+static CUresult charge(uint32_t count, uint64_t bytes, const char *what)
+{
+    if (make_room(count, submit_lane()) && frames_charge(count)) {
+        return CUDA_SUCCESS;
+    }
+    refuse_memory(what, bytes, reside_unmovable_bytes());
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult engine_charge(size_t bytes, const char *what)
 {
     uint32_t stack = tracing_stack();
     turn_take();
     CUresult result = CUDA_SUCCESS;
-    if (open_engine()) {
-        uint32_t count = frames_for(bytes);
-        if (!make_room(count, submit_lane()) || !frames_charge(count)) {
-            refuse_memory(what, bytes, reside_unmovable_bytes());
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        } else {
-            tracing_charged(bytes, what, stack);
-        }
+    if (open_engine() && (result = charge(frames_for(bytes), bytes, what)) == CUDA_SUCCESS) {
+        tracing_charged(bytes, what, stack);
     }
     turn_give();
     return result;
@@ -317,10 +320,8 @@ CUresult engine_charge_variables(size_t bytes)
     turn_take();
     if (open_engine()) {
         uint32_t count = frames_for(state.variable_bytes + bytes) - frames_for(state.variable_bytes);
-        if (!make_room(count, submit_lane()) || !frames_charge(count)) {
-            refuse_memory("the variables of a module", bytes, reside_unmovable_bytes());
-            result = CUDA_ERROR_OUT_OF_MEMORY;
-        } else if (count > 0) {
+        result = charge(count, bytes, "the variables of a module");
+        if (result == CUDA_SUCCESS && count > 0) {
             tracing_charged(count * frames_count().frame_bytes, "variables of modules", stack);
         }
     }

@@ -43,21 +43,6 @@ static void draw_line(struct canvas *canvas, double (*value)(const struct curve_
     }
 }
 
-static double alone(const struct curve_point *point)
-{
-    return point->alone;
-}
-
-static double swapping(const struct curve_point *point)
-{
-    return point->swapping;
-}
-
-static double bound(const struct curve_point *point)
-{
-    return point->bound;
-}
-
 static void write_axis(FILE *out, const struct canvas *canvas)
 {
     double unit, peak = (double)canvas->curve->bare_peak_bytes;
@@ -105,10 +90,10 @@ void verb_curve_plot(FILE *out, const struct curve *curve)
         memset(canvas.cells[row], ' ', COLUMNS);
         canvas.cells[row][COLUMNS] = 0;
     }
-    draw_line(&canvas, bound, '.');
+    draw_line(&canvas, verb_curve_bound, '.');
     if (curve->has_swapping)
-        draw_line(&canvas, swapping, 'o');
-    draw_line(&canvas, alone, '*');
+        draw_line(&canvas, verb_curve_swapping, 'o');
+    draw_line(&canvas, verb_curve_alone, '*');
     for (uint32_t k = 0; k < curve->mark_count; k++)
         put(&canvas, (double)curve->marks[k].peak_bytes, curve->marks[k].ratio, curve->marks[k].letter);
     fprintf(out, "time, x of an iteration without dropping\n");

@@ -68,21 +68,6 @@ static void write_axes(const struct picture *p, const char *heading)
     fprintf(out, "</title>\n");
 }
 
-static double alone(const struct curve_point *point)
-{
-    return point->alone;
-}
-
-static double swapping(const struct curve_point *point)
-{
-    return point->swapping;
-}
-
-static double bound(const struct curve_point *point)
-{
-    return point->bound;
-}
-
 /* A staircase from the first point that has a value: between two caps the plan for the lower one holds. The bound is
  * drawn from point to point. */
 static void write_line(const struct picture *p, double (*value)(const struct curve_point *), const char *attributes,
@@ -196,10 +181,10 @@ void verb_curve_svg(FILE *out, const struct curve *curve, const char *heading)
             HEIGHT - BOTTOM + 2, LEFT);
     fprintf(out, "<rect width=\"%d\" height=\"%d\" fill=\"var(--paper)\"/>\n", WIDTH, HEIGHT);
     write_axes(&picture, heading);
-    write_line(&picture, bound, "stroke=\"var(--bound)\" stroke-dasharray=\"5 4\"", false);
+    write_line(&picture, verb_curve_bound, "stroke=\"var(--bound)\" stroke-dasharray=\"5 4\"", false);
     if (curve->has_swapping)
-        write_line(&picture, swapping, "stroke=\"var(--swaps)\"", true);
-    write_line(&picture, alone, "stroke=\"var(--ours)\"", true);
+        write_line(&picture, verb_curve_swapping, "stroke=\"var(--swaps)\"", true);
+    write_line(&picture, verb_curve_alone, "stroke=\"var(--ours)\"", true);
     write_marks(&picture);
     write_legend(&picture);
     fprintf(out, "</svg>\n");
