@@ -80,11 +80,6 @@ void *driver_dlsym(void *handle, const char *name)
     return linker_functions()->dlsym(handle, name);
 }
 
-void *driver_dlvsym(void *handle, const char *name, const char *version)
-{
-    return linker_functions()->dlvsym(handle, name, version);
-}
-
 bool driver_is_present(void)
 {
     if (atomic_load_explicit(&state.is_loaded, memory_order_acquire))

@@ -43,7 +43,6 @@ int driver_find_address(const void *address);
 /* The linker's own functions, past every override. */
 void *driver_dlopen(const char *name, int flags);
 void *driver_dlsym(void *handle, const char *name);
-void *driver_dlvsym(void *handle, const char *name, const char *version);
 
 /* Is a libcuda in this process, whoever loaded it? */
 bool driver_is_present(void);

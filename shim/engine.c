@@ -345,11 +345,6 @@ void engine_refund_variables(size_t bytes)
 
 /* ---- seeing results ---- */
 
-void engine_before_sync(CUstream stream)
-{
-    (void)stream; /* comparisons are enqueued right behind every rebuild */
-}
-
 /* On a thread of the driver's, perhaps while another waits for it with the turn in hand: takes no turn. */
 static void CUDA_CB look_in_stream(void *unused)
 {

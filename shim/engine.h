@@ -47,11 +47,9 @@ void engine_refund(size_t bytes);
 CUresult engine_charge_variables(size_t bytes);
 void engine_refund_variables(size_t bytes);
 
-/* To be called when a call that lets the program see device results (copies to the host, synchronise,
- * event query/synchronise, stream query) is about to be forwarded / has returned. engine_before_sync
- * enqueues pending comparisons (stream: the one waited for, NULL: all). engine_after_sync looks at the
- * mismatch flag and stops the process with a reason if it is up; returns `result`. */
-void engine_before_sync(CUstream stream);
+/* To be called when a call that lets the program see device results (copies to the host, synchronise, event
+ * query/synchronise, stream query) has returned: looks at the mismatch flag (comparisons are enqueued right behind
+ * every rebuild) and stops the process with a reason if it is up; returns `result`. */
 CUresult engine_after_sync(CUresult result);
 
 /* A host function of the program's is about to be enqueued on `stream`: one of ours goes before it that looks at the

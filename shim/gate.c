@@ -68,11 +68,6 @@ CUresult gate_leave(CUresult result)
     return result;
 }
 
-bool gate_is_forked(void)
-{
-    return atomic_load_explicit(&is_forked, memory_order_relaxed);
-}
-
 /* Late, after the program's own handlers, whose driver calls still count. */
 __attribute__((destructor)) static void finish(void)
 {

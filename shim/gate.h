@@ -14,6 +14,3 @@
 
 bool gate_enter(void);
 CUresult gate_leave(CUresult result); /* returns `result` */
-
-/* True in a child of fork whose parent had entered. */
-bool gate_is_forked(void);

@@ -7,7 +7,6 @@ CUresult hook_cuCtxSynchronize(void)
 {
     if (!gate_enter())
         return driver.cuCtxSynchronize();
-    engine_before_sync(NULL);
     return gate_leave(engine_after_sync(driver.cuCtxSynchronize()));
 }
 
@@ -15,7 +14,6 @@ CUresult hook_cuCtxSynchronize_v2(CUcontext context)
 {
     if (!gate_enter())
         return driver.cuCtxSynchronize_v2(context);
-    engine_before_sync(NULL);
     return gate_leave(engine_after_sync(driver.cuCtxSynchronize_v2(context)));
 }
 

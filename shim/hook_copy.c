@@ -31,8 +31,6 @@ static CUresult submit_copy(struct operation *operation, const struct copy_argum
     bool is_seen = copy->direction == COPY_DEVICE_TO_HOST;
     if (copy->direction == COPY_HOST_TO_DEVICE)
         result = engine_scan((const void *)copy->source, copy->bytes, copy->destination);
-    if (is_seen)
-        engine_before_sync(operation->stream);
     if (result == CUDA_SUCCESS)
         result = submit(operation);
     return is_seen && copy->is_synchronous ? engine_after_sync(result) : result;

@@ -270,7 +270,6 @@ static CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *da
 {
     if (!gate_enter())
         return driver.cuLaunchHostFunc(stream, function, data);
-    engine_before_sync(stream);
     if (!capture_is_active(stream))
         engine_before_host_function(stream);
     return gate_leave(driver.cuLaunchHostFunc(stream, function, data));
@@ -282,7 +281,6 @@ static CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback callbac
 {
     if (!gate_enter())
         return driver.cuStreamAddCallback(stream, callback, data, flags);
-    engine_before_sync(stream);
     if (!capture_is_active(stream))
         engine_before_host_function(stream);
     return gate_leave(driver.cuStreamAddCallback(stream, callback, data, flags));

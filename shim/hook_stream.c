@@ -65,7 +65,6 @@ static CUresult on_cuStreamSynchronize(CUstream stream)
 {
     if (!gate_enter())
         return driver.cuStreamSynchronize(stream);
-    engine_before_sync(stream);
     return gate_leave(engine_after_sync(driver.cuStreamSynchronize(stream)));
 }
 
@@ -75,7 +74,6 @@ static CUresult on_cuStreamQuery(CUstream stream)
 {
     if (!gate_enter())
         return driver.cuStreamQuery(stream);
-    engine_before_sync(stream);
     return gate_leave(engine_after_sync(driver.cuStreamQuery(stream)));
 }
 
@@ -85,7 +83,6 @@ CUresult hook_cuEventSynchronize(CUevent event)
 {
     if (!gate_enter())
         return driver.cuEventSynchronize(event);
-    engine_before_sync(NULL);
     return gate_leave(engine_after_sync(driver.cuEventSynchronize(event)));
 }
 
@@ -93,7 +90,6 @@ CUresult hook_cuEventQuery(CUevent event)
 {
     if (!gate_enter())
         return driver.cuEventQuery(event);
-    engine_before_sync(NULL);
     return gate_leave(engine_after_sync(driver.cuEventQuery(event)));
 }
 

@@ -6,20 +6,12 @@
 
 #include "shim/inside.h"
 
-/* Between the two, the driver is called: some of these copies end on the host. */
-static CUresult begin(CUresult touched, CUstream stream)
-{
-    if (touched == CUDA_SUCCESS)
-        engine_before_sync(stream);
-    return touched;
-}
-
 #define COPY_STRUCT_NOW(name, type, touch)                                                                             \
     CUresult hook_##name(const type *copy)                                                                             \
     {                                                                                                                  \
         if (copy == NULL || !gate_enter())                                                                             \
             return driver.name(copy);                                                                                  \
-        CUresult result = begin(touch(copy), CU_STREAM_LEGACY);                                                        \
+        CUresult result = touch(copy);                                                                                 \
         if (result == CUDA_SUCCESS)                                                                                    \
             result = engine_after_sync(driver.name(copy));                                                             \
         return gate_leave(result);                                                                                     \
@@ -28,7 +20,7 @@ static CUresult begin(CUresult touched, CUstream stream)
     {                                                                                                                  \
         if (copy == NULL || !gate_enter())                                                                             \
             return driver.name##_ptds(copy);                                                                           \
-        CUresult result = begin(touch(copy), CU_STREAM_PER_THREAD);                                                    \
+        CUresult result = touch(copy);                                                                                 \
         if (result == CUDA_SUCCESS)                                                                                    \
             result = engine_after_sync(driver.name##_ptds(copy));                                                      \
         return gate_leave(result);                                                                                     \
@@ -39,7 +31,7 @@ static CUresult begin(CUresult touched, CUstream stream)
     {                                                                                                                  \
         if (copy == NULL || !gate_enter())                                                                             \
             return driver.name(copy, stream);                                                                          \
-        CUresult result = begin(touch(copy), stream);                                                                  \
+        CUresult result = touch(copy);                                                                                 \
         if (result == CUDA_SUCCESS)                                                                                    \
             result = driver.name(copy, stream);                                                                        \
         return gate_leave(result);                                                                                     \
@@ -56,23 +48,18 @@ COPY_STRUCT_LATER(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, touch_copy_3d_peer)
 
 static const char with_array[] = "a copy to or from an array";
 
-static CUresult touch_device(CUdeviceptr address, CUstream stream)
+static CUresult touch_device(CUdeviceptr address)
 {
-    return begin(engine_pin(address, with_array), stream);
+    return engine_pin(address, with_array);
 }
 
-static CUresult touch_host(const void *from, size_t bytes, CUstream stream)
+static CUresult touch_host(const void *from, size_t bytes)
 {
-    return begin(engine_scan(from, bytes, 0), stream);
-}
-
-static CUresult touch_nothing(CUstream stream)
-{
-    return begin(CUDA_SUCCESS, stream);
+    return engine_scan(from, bytes, 0);
 }
 
 /* `parameters` in parentheses, the arguments as the driver wants them, and what is touched. */
-#define ARRAY_COPY_NOW(name, parameters, arguments, touched, touched_per_thread)                                       \
+#define ARRAY_COPY_NOW(name, parameters, arguments, touched)                                                           \
     CUresult hook_##name parameters                                                                                    \
     {                                                                                                                  \
         if (!gate_enter())                                                                                             \
@@ -86,26 +73,26 @@ static CUresult touch_nothing(CUstream stream)
     {                                                                                                                  \
         if (!gate_enter())                                                                                             \
             return driver.name##_ptds arguments;                                                                       \
-        CUresult result = touched_per_thread;                                                                          \
+        CUresult result = touched;                                                                                     \
         if (result == CUDA_SUCCESS)                                                                                    \
             result = engine_after_sync(driver.name##_ptds arguments);                                                  \
         return gate_leave(result);                                                                                     \
     }
 
 ARRAY_COPY_NOW(cuMemcpyDtoA_v2, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes), (to, offset, from, bytes),
-               touch_device(from, CU_STREAM_LEGACY), touch_device(from, CU_STREAM_PER_THREAD))
+               touch_device(from))
 ARRAY_COPY_NOW(cuMemcpyAtoD_v2, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes),
-               touch_device(to, CU_STREAM_LEGACY), touch_device(to, CU_STREAM_PER_THREAD))
+               touch_device(to))
 ARRAY_COPY_NOW(cuMemcpyHtoA_v2, (CUarray to, size_t offset, const void *from, size_t bytes), (to, offset, from, bytes),
-               touch_host(from, bytes, CU_STREAM_LEGACY), touch_host(from, bytes, CU_STREAM_PER_THREAD))
+               touch_host(from, bytes))
 ARRAY_COPY_NOW(cuMemcpyAtoH_v2, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes),
-               touch_nothing(CU_STREAM_LEGACY), touch_nothing(CU_STREAM_PER_THREAD))
+               CUDA_SUCCESS)
 
 static CUresult on_cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream)
 {
     if (!gate_enter())
         return driver.cuMemcpyHtoAAsync_v2(to, offset, from, bytes, stream);
-    CUresult result = touch_host(from, bytes, stream);
+    CUresult result = touch_host(from, bytes);
     if (result == CUDA_SUCCESS)
         result = driver.cuMemcpyHtoAAsync_v2(to, offset, from, bytes, stream);
     return gate_leave(result);
@@ -118,34 +105,30 @@ static CUresult on_cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, s
 {
     if (!gate_enter())
         return driver.cuMemcpyAtoHAsync_v2(to, from, offset, bytes, stream);
-    CUresult result = touch_nothing(stream);
-    if (result == CUDA_SUCCESS)
-        result = driver.cuMemcpyAtoHAsync_v2(to, from, offset, bytes, stream);
-    return gate_leave(result);
+    return gate_leave(driver.cuMemcpyAtoHAsync_v2(to, from, offset, bytes, stream));
 }
 
 STREAM_PAIR(cuMemcpyAtoHAsync_v2, (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream),
             (to, from, offset, bytes, stream))
 
-static CUresult touch_two(CUdeviceptr to, CUdeviceptr from, CUstream stream)
+static CUresult touch_two(CUdeviceptr to, CUdeviceptr from)
 {
     CUresult result = engine_pin(to, "a copy between devices");
     if (result == CUDA_SUCCESS)
         result = engine_pin(from, "a copy between devices");
-    return begin(result, stream);
+    return result;
 }
 
 ARRAY_COPY_NOW(cuMemcpyPeer,
                (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes),
-               (to, to_context, from, from_context, bytes), touch_two(to, from, CU_STREAM_LEGACY),
-               touch_two(to, from, CU_STREAM_PER_THREAD))
+               (to, to_context, from, from_context, bytes), touch_two(to, from))
 
 static CUresult on_cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                                      size_t bytes, CUstream stream)
 {
     if (!gate_enter())
         return driver.cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream);
-    CUresult result = touch_two(to, from, stream);
+    CUresult result = touch_two(to, from);
     if (result == CUDA_SUCCESS)
         result = driver.cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream);
     return gate_leave(result);
@@ -156,8 +139,7 @@ STREAM_PAIR(cuMemcpyPeerAsync,
              CUstream stream),
             (to, to_context, from, from_context, bytes, stream))
 
-static CUresult touch_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes, size_t count,
-                            CUstream stream)
+static CUresult touch_batch(const CUdeviceptr *to, const CUdeviceptr *from, const size_t *bytes, size_t count)
 {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; to && from && bytes && i < count && result == CUDA_SUCCESS; i++)
@@ -168,7 +150,7 @@ static CUresult touch_batch(const CUdeviceptr *to, const CUdeviceptr *from, cons
             .rows = 1,
             .layers = 1,
         });
-    return begin(result, stream);
+    return result;
 }
 
 static CUresult on_cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
@@ -177,7 +159,7 @@ static CUresult on_cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t
 {
     if (!gate_enter())
         return driver.cuMemcpyBatchAsync(to, from, bytes, count, attributes, indices, attribute_count, failed, stream);
-    CUresult result = touch_batch(to, from, bytes, count, stream);
+    CUresult result = touch_batch(to, from, bytes, count);
     if (result == CUDA_SUCCESS)
         result =
             driver.cuMemcpyBatchAsync(to, from, bytes, count, attributes, indices, attribute_count, failed, stream);
@@ -195,7 +177,7 @@ static CUresult on_cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, siz
 {
     if (!gate_enter())
         return driver.cuMemcpyBatchAsync_v2(to, from, bytes, count, attributes, indices, attribute_count, stream);
-    CUresult result = touch_batch(to, from, bytes, count, stream);
+    CUresult result = touch_batch(to, from, bytes, count);
     if (result == CUDA_SUCCESS)
         result = driver.cuMemcpyBatchAsync_v2(to, from, bytes, count, attributes, indices, attribute_count, stream);
     return gate_leave(result);
@@ -215,7 +197,7 @@ static CUresult touch_operand(const CUmemcpy3DOperand *operand)
                : CUDA_SUCCESS;
 }
 
-static CUresult touch_volumes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, CUstream stream)
+static CUresult touch_volumes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
 {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; list && i < count && result == CUDA_SUCCESS; i++) {
@@ -236,7 +218,7 @@ static CUresult touch_volumes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, 
                 .layers = extent->depth,
             });
     }
-    return begin(result, stream);
+    return result;
 }
 
 static CUresult on_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed,
@@ -244,7 +226,7 @@ static CUresult on_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *li
 {
     if (!gate_enter())
         return driver.cuMemcpy3DBatchAsync(count, list, failed, flags, stream);
-    CUresult result = touch_volumes(list, count, stream);
+    CUresult result = touch_volumes(list, count);
     if (result == CUDA_SUCCESS)
         result = driver.cuMemcpy3DBatchAsync(count, list, failed, flags, stream);
     return gate_leave(result);
@@ -259,7 +241,7 @@ static CUresult on_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP 
 {
     if (!gate_enter())
         return driver.cuMemcpy3DBatchAsync_v2(count, list, flags, stream);
-    CUresult result = touch_volumes(list, count, stream);
+    CUresult result = touch_volumes(list, count);
     if (result == CUDA_SUCCESS)
         result = driver.cuMemcpy3DBatchAsync_v2(count, list, flags, stream);
     return gate_leave(result);

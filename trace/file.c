@@ -162,11 +162,6 @@ static bool put_name(struct trace_writer *writer, const char *name, size_t lengt
     return true;
 }
 
-void trace_writer_add_name(struct trace_writer *writer, const char *name)
-{
-    put_name(writer, name, strnlen(name, TRACE_NAME_MOST));
-}
-
 uint32_t trace_writer_name(struct trace_writer *writer, const char *name)
 {
     if (!name || !*name)

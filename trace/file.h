@@ -32,10 +32,6 @@ void trace_writer_operation(struct trace_writer *writer, const struct trace_oper
                             const uint32_t *writes);
 #define TRACE_LISTS_MOST 8192u
 
-/* The next number, whatever was named before (the number is the caller's to know). Not for use beside
- * trace_writer_name. */
-void trace_writer_add_name(struct trace_writer *writer, const char *name);
-
 /* Module, stack and thread numbers run from 1 in the order of these calls. */
 void trace_writer_module(struct trace_writer *writer, const struct trace_module *module);
 void trace_writer_stack(struct trace_writer *writer, const struct trace_stack *stack, const struct trace_frame *frames);

@@ -447,21 +447,3 @@ const struct symbols_stack *symbols_stack(struct symbols *symbols, uint32_t numb
     asked->is_known = true;
     return &asked->stack;
 }
-
-const char *symbols_describe(struct symbols *symbols, uint32_t number)
-{
-    struct asked *asked = &symbols->asked[number];
-    const struct symbols_stack *stack = symbols_stack(symbols, number);
-    char text[TEXT_MOST] = "?";
-    if (asked->description)
-        return asked->description;
-    if (stack->origin != TRACE_NONE) {
-        const struct symbols_place *place = stack->places[stack->origin];
-        if (place->file)
-            snprintf(text, sizeof text, "%s (%s:%u)", place->function, last_part(place->file), place->line);
-        else
-            snprintf(text, sizeof text, "%s", place->function);
-    }
-    asked->description = keep(symbols, text);
-    return asked->description;
-}

@@ -32,7 +32,3 @@ struct symbols_stack {
 
 /* Kept: the same pointer for the same number. Number 0, and without memory: no places. */
 const struct symbols_stack *symbols_stack(struct symbols *symbols, uint32_t number);
-
-/* "function (file.c:12)" of the origin; "?" if there is none. Kept, and the same pointer for the same text: two
- * stacks have one call site if and only if the pointers are equal. */
-const char *symbols_describe(struct symbols *symbols, uint32_t number);

@@ -58,7 +58,6 @@ struct ptx_text {
     char *data;
     size_t used, room;
 };
-void text_add(struct ptx_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_append(struct ptx_text *text, const char *data, size_t bytes);
 void text_release(struct ptx_text *text);
 

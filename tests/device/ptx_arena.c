@@ -72,22 +72,6 @@ void text_append(struct ptx_text *text, const char *data, size_t bytes)
     text->data[text->used] = 0;
 }
 
-void text_add(struct ptx_text *text, const char *format, ...)
-{
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    text_reserve(text, 256);
-    int length = vsnprintf(text->data + text->used, text->room - text->used, format, list);
-    va_end(list);
-    if ((size_t)length >= text->room - text->used) {
-        text_reserve(text, (size_t)length + 1);
-        vsnprintf(text->data + text->used, text->room - text->used, format, again);
-    }
-    va_end(again);
-    text->used += (size_t)length;
-}
-
 void text_release(struct ptx_text *text)
 {
     free(text->data);

@@ -113,11 +113,6 @@ void engine_before_host_function(CUstream stream)
     (void)stream;
 }
 
-void engine_before_sync(CUstream stream)
-{
-    (void)stream;
-}
-
 CUresult engine_after_sync(CUresult result)
 {
     return result;

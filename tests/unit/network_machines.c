@@ -216,7 +216,6 @@ static bool engine_machine_copy_out(void *to, uint64_t from, size_t bytes)
     bool is_done = submit_copy((struct copy_arguments){
         .destination = (uint64_t)(uintptr_t)to, .source = from, .bytes = bytes, .direction = COPY_DEVICE_TO_HOST});
     if (engine.settings.stream != CU_STREAM_LEGACY) {
-        engine_before_sync(engine.settings.stream);
         is_done = checked(engine_after_sync(driver.cuStreamSynchronize(engine.settings.stream))) && is_done;
     }
     return is_done;

@@ -140,11 +140,6 @@ void engine_refund_variables(size_t bytes)
     (void)bytes;
 }
 
-void engine_before_sync(CUstream stream)
-{
-    (void)stream;
-}
-
 void engine_before_host_function(CUstream stream)
 {
     (void)stream;

@@ -39,8 +39,6 @@ cudaError_t driver_load(void);
 cudaError_t runtime_load(void);
 /* And a context is current on this thread (the primary one of its device if none was). */
 cudaError_t runtime_enter(void);
-/* The device that this thread uses. */
-int runtime_device(void);
 /* The primary context of a device, made if there was none. */
 CUresult runtime_primary(int device, CUcontext *out);
 

@@ -28,11 +28,6 @@ cudaError_t runtime_result(CUresult result)
     return runtime_record((cudaError_t)result);
 }
 
-int runtime_device(void)
-{
-    return device;
-}
-
 static void init(void)
 {
     state.init_result = driver.cuInit(0);
