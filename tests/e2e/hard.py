@@ -7,18 +7,15 @@ Every case of every build/apps/hard_PROGRAM runs bare, then under caps that are 
 without swapping, and in adversarial orders. Without swapping a run may end as out of memory, or because what was
 recomputed differs: never with other output. --full runs every combination."""
 import concurrent.futures
-import json
 import os
 import subprocess
 import sys
-import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
-APPS = os.environ.get("HARD_APPS", os.path.join(BUILD, "apps"))
-DEVICE = os.environ.get("REPRISE_DEVICE", os.path.join(BUILD, "device"))
-REPRISE = os.path.join(ROOT, "scripts", "reprise")
-FRAME = 65536
+import programs
+from programs import BUILD, FRAME, say
+
+APPS = os.path.join(BUILD, "apps")
+DEVICE = os.path.join(BUILD, "device")
 LARGE = 1 << 30
 PROGRAMS = ("memory", "streams", "pointers", "control", "calls", "unread", "driver")
 # Cases that by their nature cannot be held at a small share: the least share that swapping must hold.
@@ -32,42 +29,14 @@ MAY_STOP = {("control", "held-generated"), ("unread", "adjusted-early"), ("unrea
 SLOW = ("long-run", "many-allocations")
 
 
-class Run:
-    """One process on the CPU device, and what it left behind."""
+class Run(programs.Run):
+    """One case of one program. The cap is on the first device."""
 
     def __init__(self, program, case, memory, flags=None, jitter=0, timeout=120):
-        with tempfile.TemporaryDirectory() as folder:
-            device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
-            environment = dict(os.environ, CPUDEV_MEMORY=str(memory), CPUDEV_STATS=device, REPRISE_LOG="info")
-            environment["CPUDEV_COUNT"] = "2" if (program, case) == ("driver", "peers") else "1"
-            if jitter:
-                environment["CPUDEV_JITTER"] = str(jitter)
-            command = [os.path.join(APPS, "hard_" + program), case]
-            if flags is None:
-                folders = [DEVICE, environment.get("LD_LIBRARY_PATH", "")]
-                environment["LD_LIBRARY_PATH"] = ":".join(f for f in folders if f)
-            else:
-                command = [REPRISE, "run", "--device", "cpu", "--stats", stats] + flags + ["--"] + command
-            try:
-                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
-                self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
-            except subprocess.TimeoutExpired as late:
-                self.status, self.output, self.errors = -1, "", f"no end after {late.timeout} s"
-            self.device, self.stats = read_json(device), read_json(stats)
-        # The cap is on the first device.
+        devices = "2" if (program, case) == ("driver", "peers") else "1"
+        super().__init__("hard_" + program, [case], memory, flags, jitter, timeout,
+                         {"REPRISE_LOG": "info", "CPUDEV_COUNT": devices})
         self.peak = self.device.get("device_peak_bytes", [0])[0]
-
-    def last_error(self):
-        lines = self.errors.strip().splitlines()
-        return lines[-1] if lines else "no message"
-
-
-def read_json(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return {}
 
 
 def judge(run, bare, cap, may_stop):
@@ -115,10 +84,6 @@ def check_case(pool, program, case, is_full):
         problem = judge(run, bare, cap, may_stop)
         outcome = run.stats.get("outcome", "?") if run.status == 0 else f"exit {run.status}"
         say(f"{name} {suffix} ({outcome})", problem)
-
-
-def say(name, problem):
-    print(f"ok {name}" if problem is None else f"not ok {name}: {problem}", flush=True)
 
 
 def cases_of(program):

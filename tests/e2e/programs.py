@@ -28,10 +28,10 @@ SHORT = ["--iters", "7"]   # for the many orders: recording, probation, and two 
 class Run:
     """One process on the CPU device, and what it left behind."""
 
-    def __init__(self, program, arguments, memory, reprise=None, jitter=0, timeout=300):
+    def __init__(self, program, arguments, memory, reprise=None, jitter=0, timeout=300, settings=None):
         with tempfile.TemporaryDirectory() as folder:
             device, stats = os.path.join(folder, "device"), os.path.join(folder, "stats")
-            environment = dict(os.environ, CPUDEV_MEMORY=str(memory), CPUDEV_STATS=device)
+            environment = dict(os.environ, CPUDEV_MEMORY=str(memory), CPUDEV_STATS=device, **(settings or {}))
             if jitter:
                 environment["CPUDEV_JITTER"] = str(jitter)
             command = [os.path.join(BUILD, "apps", program)] + arguments
