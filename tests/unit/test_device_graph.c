@@ -1,53 +1,9 @@
 /* links: tests/device/whole.c */
-#include "tests/unit/device_fixture.h"
-#include "tests/unit/device_kernels.h"
-
-static CUmodule module;
-static CUdeviceptr words; /* 16 of them */
-
-static int begin(void **state)
-{
-    if (start_device(state) != 0 || cuModuleLoadData(&module, test_ptx) != CUDA_SUCCESS)
-        return -1;
-    return cuMemAlloc_v2(&words, 64) == CUDA_SUCCESS ? 0 : -1;
-}
-
-static int clear(void **state)
-{
-    (void)state;
-    return cuMemsetD32_v2(words, 0, 16) == CUDA_SUCCESS ? 0 : -1;
-}
+#include "tests/unit/device_graphs.h"
 
 static uint32_t word(size_t index)
 {
-    uint32_t value = 0;
-    succeeds(cuMemcpyDtoH_v2(&value, words + 4 * index, 4));
-    return value;
-}
-
-static CUfunction function(const char *name)
-{
-    CUfunction found;
-    succeeds(cuModuleGetFunction(&found, module, name));
-    return found;
-}
-
-/* words[index] = value, as a kernel node after `dependency` (NULL: none). */
-static CUgraphNode add_store(CUgraph graph, CUgraphNode dependency, size_t index, uint32_t value)
-{
-    CUdeviceptr address = words + 4 * index;
-    void *params[] = {&address, &value};
-    CUDA_KERNEL_NODE_PARAMS node = {.func = function("store"),
-                                    .gridDimX = 1,
-                                    .gridDimY = 1,
-                                    .gridDimZ = 1,
-                                    .blockDimX = 1,
-                                    .blockDimY = 1,
-                                    .blockDimZ = 1,
-                                    .kernelParams = params};
-    CUgraphNode made;
-    succeeds(cuGraphAddKernelNode_v2(&made, graph, &dependency, dependency != NULL, &node));
-    return made;
+    return word_at(words + 4 * index);
 }
 
 static CUDA_MEMCPY3D word_copy(size_t to, size_t from)
@@ -61,7 +17,7 @@ static CUDA_MEMCPY3D word_copy(size_t to, size_t from)
                            .Depth = 1};
 }
 
-static void run(CUgraph graph)
+static void run_once(CUgraph graph)
 {
     CUgraphExec exec;
     succeeds(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -76,14 +32,14 @@ static void nodes_run_after_what_they_wait_for(void **unused)
     CUgraph graph;
     CUgraphNode fill, copy;
     succeeds(cuGraphCreate(&graph, 0));
-    CUgraphNode first = add_store(graph, NULL, 0, 7);
+    CUgraphNode first = add_store(graph, NULL, words + 4 * 0, 7);
     CUDA_MEMCPY3D box = word_copy(1, 0);
     succeeds(cuGraphAddMemcpyNode(&copy, graph, &first, 1, &box, NULL));
     CUDA_MEMSET_NODE_PARAMS set = {.dst = words, .value = 9, .elementSize = 4, .width = 1, .height = 1};
     succeeds(cuGraphAddMemsetNode(&fill, graph, &copy, 1, &set, NULL));
     box = word_copy(2, 0);
     succeeds(cuGraphAddMemcpyNode(&copy, graph, &fill, 1, &box, NULL));
-    run(graph);
+    run_once(graph);
     assert_int_equal(word(0), 9);
     assert_int_equal(word(1), 7);
     assert_int_equal(word(2), 9);
@@ -97,7 +53,7 @@ static void an_executable_is_changed_by_its_own_calls_only(void **unused)
     CUgraphExec exec;
     CUDA_KERNEL_NODE_PARAMS params;
     succeeds(cuGraphCreate(&graph, 0));
-    CUgraphNode node = add_store(graph, NULL, 3, 1);
+    CUgraphNode node = add_store(graph, NULL, words + 4 * 3, 1);
     succeeds(cuGraphInstantiateWithFlags(&exec, graph, 0));
     succeeds(cuGraphKernelNodeGetParams_v2(node, &params));
     assert_ptr_equal(params.func, function("store"));
@@ -125,7 +81,7 @@ static void an_executable_is_changed_by_its_own_calls_only(void **unused)
     succeeds(cuGraphExecUpdate_v2(exec, graph, &info));
     succeeds(cuGraphLaunch(exec, NULL));
     assert_int_equal(word(3), 2);
-    add_store(graph, node, 4, 5);
+    add_store(graph, node, words + 4 * 4, 5);
     fails(cuGraphExecUpdate_v2(exec, graph, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
     succeeds(cuGraphDestroy(graph));
@@ -141,7 +97,8 @@ static void a_graph_can_be_asked(void **unused)
     CUgraphNodeType type;
     size_t count = 0;
     succeeds(cuGraphCreate(&graph, 0));
-    CUgraphNode a = add_store(graph, NULL, 0, 1), b = add_store(graph, a, 1, 1), c = add_store(graph, NULL, 2, 1);
+    CUgraphNode a = add_store(graph, NULL, words + 4 * 0, 1), b = add_store(graph, a, words + 4 * 1, 1),
+                c = add_store(graph, NULL, words + 4 * 2, 1);
     succeeds(cuGraphGetNodes(graph, NULL, &count));
     assert_int_equal(count, 3);
     count = 8;
@@ -187,55 +144,55 @@ static void children_run_in_their_place(void **unused)
     succeeds(cuGraphCreate(&child, 0));
     CUDA_MEMCPY3D box = word_copy(1, 0);
     succeeds(cuGraphAddMemcpyNode(&node, child, NULL, 0, &box, NULL));
-    CUgraphNode first = add_store(parent, NULL, 0, 21);
+    CUgraphNode first = add_store(parent, NULL, words + 4 * 0, 21);
     succeeds(cuGraphAddChildGraphNode(&node, parent, &first, 1, child));
     box = word_copy(2, 1);
     succeeds(cuGraphAddMemcpyNode(&last, parent, &node, 1, &box, NULL));
     succeeds(cuGraphChildGraphNodeGetGraph(node, &inner));
     assert_ptr_not_equal(inner, child);
     succeeds(cuGraphDestroy(child));
-    run(parent);
+    run_once(parent);
     assert_int_equal(word(2), 21);
     succeeds(cuGraphDestroy(parent));
 }
 
 static CUstream stream_of(unsigned flags)
 {
-    CUstream stream;
-    succeeds(cuStreamCreate(&stream, flags));
-    return stream;
+    CUstream own;
+    succeeds(cuStreamCreate(&own, flags));
+    return own;
 }
 
-static void store_in(CUstream stream, size_t index, uint32_t value)
+static void store_in(CUstream own, size_t index, uint32_t value)
 {
     CUdeviceptr address = words + 4 * index;
     void *params[] = {&address, &value};
-    succeeds(cuLaunchKernel(function("store"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    succeeds(cuLaunchKernel(function("store"), 1, 1, 1, 1, 1, 1, 0, own, params, NULL));
 }
 
 static void a_capture_records_and_does_not_run(void **unused)
 {
     (void)unused;
-    CUstream stream = stream_of(CU_STREAM_NON_BLOCKING), other = stream_of(CU_STREAM_NON_BLOCKING);
+    CUstream own = stream_of(CU_STREAM_NON_BLOCKING), other = stream_of(CU_STREAM_NON_BLOCKING);
     CUevent fork, join;
     CUgraph graph;
     CUstreamCaptureStatus status;
     size_t count;
     succeeds(cuEventCreate(&fork, 0));
     succeeds(cuEventCreate(&join, 0));
-    succeeds(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    store_in(stream, 0, 5);
-    succeeds(cuEventRecord(fork, stream));
+    succeeds(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    store_in(own, 0, 5);
+    succeeds(cuEventRecord(fork, own));
     succeeds(cuStreamWaitEvent(other, fork, 0));
     succeeds(cuMemcpyDtoDAsync_v2(words + 4, words, 4, other));
-    succeeds(cuMemsetD32Async(words + 8, 6, 1, stream));
+    succeeds(cuMemsetD32Async(words + 8, 6, 1, own));
     succeeds(cuEventRecord(join, other));
-    succeeds(cuStreamWaitEvent(stream, join, 0));
-    succeeds(cuMemcpyDtoDAsync_v2(words + 12, words + 4, 8, stream));
+    succeeds(cuStreamWaitEvent(own, join, 0));
+    succeeds(cuMemcpyDtoDAsync_v2(words + 12, words + 4, 8, own));
     succeeds(cuStreamIsCapturing(other, &status));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
     fails(cuEventQuery(join), CUDA_ERROR_CAPTURED_EVENT);
-    succeeds(cuStreamEndCapture(stream, &graph));
+    succeeds(cuStreamEndCapture(own, &graph));
     succeeds(cuStreamIsCapturing(other, &status));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
     assert_int_equal(word(0), 0);
@@ -245,54 +202,54 @@ static void a_capture_records_and_does_not_run(void **unused)
     assert_int_equal(count, 4);
     for (int i = 0; i < 5; i++) {
         succeeds(cuMemsetD32_v2(words, 0, 16));
-        run(graph);
+        run_once(graph);
         assert_int_equal(word(3), 5);
         assert_int_equal(word(4), 6);
     }
     succeeds(cuGraphDestroy(graph));
     succeeds(cuEventDestroy_v2(fork));
     succeeds(cuEventDestroy_v2(join));
-    succeeds(cuStreamDestroy_v2(stream));
+    succeeds(cuStreamDestroy_v2(own));
     succeeds(cuStreamDestroy_v2(other));
 }
 
 static void what_cannot_be_captured_spoils_it(void **unused)
 {
     (void)unused;
-    CUstream stream = stream_of(CU_STREAM_NON_BLOCKING), blocking = stream_of(CU_STREAM_DEFAULT);
+    CUstream own = stream_of(CU_STREAM_NON_BLOCKING), blocking = stream_of(CU_STREAM_DEFAULT);
     CUgraph graph;
     CUdeviceptr memory;
     CUevent event;
     succeeds(cuEventCreate(&event, 0));
     fails(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    fails(cuStreamEndCapture(stream, &graph), CUDA_ERROR_ILLEGAL_STATE);
-    succeeds(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    fails(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_ILLEGAL_STATE);
-    fails(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    fails(cuMemsetD32Async(words, 6, 1, stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    fails(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    succeeds(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    fails(cuStreamEndCapture(own, &graph), CUDA_ERROR_ILLEGAL_STATE);
+    succeeds(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    fails(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_ILLEGAL_STATE);
+    fails(cuStreamSynchronize(own), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    fails(cuMemsetD32Async(words, 6, 1, own), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    fails(cuStreamEndCapture(own, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    succeeds(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_GLOBAL));
     fails(cuMemAlloc_v2(&memory, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    fails(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    succeeds(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fails(cuStreamEndCapture(own, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    succeeds(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_RELAXED));
     succeeds(cuMemAlloc_v2(&memory, 4));
     succeeds(cuMemFree_v2(memory));
-    succeeds(cuStreamEndCapture(stream, &graph));
+    succeeds(cuStreamEndCapture(own, &graph));
     succeeds(cuGraphDestroy(graph));
     /* A branch that is not joined. */
-    succeeds(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    succeeds(cuEventRecord(event, stream));
+    succeeds(cuStreamBeginCapture_v2(own, CU_STREAM_CAPTURE_MODE_RELAXED));
+    succeeds(cuEventRecord(event, own));
     succeeds(cuStreamWaitEvent(blocking, event, 0));
     succeeds(cuMemsetD32Async(words, 6, 1, blocking));
     fails(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    fails(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    /* The legacy stream would wait for a captured blocking one. */
+    fails(cuStreamEndCapture(own, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    /* The legacy own would wait for a captured blocking one. */
     succeeds(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
     fails(cuMemsetD32Async(words, 6, 1, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     fails(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     assert_int_equal(word(0), 0);
     succeeds(cuEventDestroy_v2(event));
-    succeeds(cuStreamDestroy_v2(stream));
+    succeeds(cuStreamDestroy_v2(own));
     succeeds(cuStreamDestroy_v2(blocking));
 }
 

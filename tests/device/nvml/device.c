@@ -30,6 +30,13 @@ nvmlReturn_t nvml_device(nvmlDevice_t device, unsigned *device_id)
     return NVML_ERROR_INVALID_ARGUMENT;
 }
 
+/* The same, for a question whose answer goes to `out`. */
+static nvmlReturn_t ask(nvmlDevice_t device, unsigned *device_id, const void *out)
+{
+    nvmlReturn_t result = nvml_device(device, device_id);
+    return result == NVML_SUCCESS && out == NULL ? NVML_ERROR_INVALID_ARGUMENT : result;
+}
+
 EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count);
 EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned *count);
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device);
@@ -170,11 +177,9 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
     unsigned id;
-    nvmlReturn_t result = nvml_device(device, &id);
+    nvmlReturn_t result = ask(device, &id, index);
     if (result != NVML_SUCCESS)
         return result;
-    if (index == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *index = id;
     return NVML_SUCCESS;
 }
@@ -187,11 +192,9 @@ nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *number)
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
     unsigned id;
-    nvmlReturn_t result = nvml_device(device, &id);
+    nvmlReturn_t result = ask(device, &id, major == NULL ? NULL : minor);
     if (result != NVML_SUCCESS)
         return result;
-    if (major == NULL || minor == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *major = (int)(settings()->capability / 10);
     *minor = (int)(settings()->capability % 10);
     return NVML_SUCCESS;
@@ -201,11 +204,9 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode)
 {
     unsigned id;
-    nvmlReturn_t result = nvml_device(device, &id);
+    nvmlReturn_t result = ask(device, &id, mode);
     if (result != NVML_SUCCESS)
         return result;
-    if (mode == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *mode = 0;
     return NVML_SUCCESS;
 }
@@ -213,11 +214,9 @@ nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode)
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *info)
 {
     unsigned id;
-    nvmlReturn_t result = nvml_device(device, &id);
+    nvmlReturn_t result = ask(device, &id, info);
     if (result != NVML_SUCCESS)
         return result;
-    if (info == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     *info = (nvmlPciInfo_t){.bus = id};
     snprintf(info->busIdLegacy, sizeof info->busIdLegacy, "0000:%02X:00.0", id & 0xFFu);
     snprintf(info->busId, sizeof info->busId, "00000000:%02X:00.0", id & 0xFFu);
@@ -261,11 +260,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     unsigned id;
     uint64_t busy, used;
-    nvmlReturn_t result = nvml_device(device, &id);
+    nvmlReturn_t result = ask(device, &id, memory);
     if (result != NVML_SUCCESS)
         return result;
-    if (memory == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     add_up(id, &used, &busy);
     uint64_t total = settings()->memory_bytes;
     memory->total = total;
@@ -330,11 +327,9 @@ void nvml_utilisation_begin(void)
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
 {
     unsigned id;
-    nvmlReturn_t result = nvml_device(device, &id);
+    nvmlReturn_t result = ask(device, &id, rates);
     if (result != NVML_SUCCESS)
         return result;
-    if (rates == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
     pthread_mutex_lock(&sample.lock);
     uint64_t elapsed = monotonic() - sample.time;
     if (elapsed < SAMPLE_NS) {
