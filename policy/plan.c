@@ -222,28 +222,32 @@ static enum policy_status make_empty(const struct graph *graph, const struct pol
     return out->items ? POLICY_OK : POLICY_NO_MEMORY;
 }
 
+/* The cut where the cap binds, and the bound on what is added that comes of it. False: no memory. */
+static bool prepare(const struct graph *graph, const struct policy_options *options, struct strategy_request *request,
+                    struct cut *cut)
+{
+    if (graph_undropped_peak(graph, NULL) <= options->cap_bytes)
+        return true;
+    bool has_memory = cut_solve(graph, request->pivot, options->cap_bytes, cut);
+    request->cut = cut;
+    request->bound_ns = has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, cut) : 0;
+    return has_memory;
+}
+
 static enum strategy_result make_best(const struct graph *graph, const struct policy_options *options,
                                       struct strategy_request *request, struct best *best)
 {
-    struct cut cut = {0};
     size_t versions = (size_t)graph->problem->version_count + 1;
     struct incumbent incumbent = {.hold = malloc(versions * sizeof(double)),
                                   .weight = malloc(versions * sizeof(double))};
-    bool has_memory = incumbent.hold && incumbent.weight;
-    if (has_memory && graph_undropped_peak(graph, NULL) > options->cap_bytes) {
-        has_memory = cut_solve(graph, request->pivot, options->cap_bytes, &cut);
-        request->cut = &cut;
-        request->bound_ns = has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, &cut) : 0;
-    }
     request->incumbent = &incumbent;
-    enum strategy_result result = has_memory ? run_strategies(graph, options, request, best) : STRATEGY_NO_MEMORY;
+    enum strategy_result result =
+        incumbent.hold && incumbent.weight ? run_strategies(graph, options, request, best) : STRATEGY_NO_MEMORY;
     if (result == STRATEGY_FOUND && incumbent.is_optimal && !options->may_swap)
         request->bound_ns = best->found.added_nanoseconds;
     free(incumbent.hold);
     free(incumbent.weight);
     items_release(&incumbent.items);
-    cut_release(&cut);
-    request->cut = NULL;
     request->incumbent = NULL;
     return result;
 }
@@ -277,9 +281,13 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
         enum policy_status status = make_empty(graph, options, out);
         return status == POLICY_INFEASIBLE ? report_infeasible(graph, options, floor_bytes, why, why_bytes) : status;
     }
-    enum strategy_result result = make_best(graph, options, &request, &best);
+    struct cut cut = {0};
+    enum strategy_result result = STRATEGY_NO_MEMORY;
+    if (prepare(graph, options, &request, &cut))
+        result = make_best(graph, options, &request, &best);
     if (result != STRATEGY_NO_MEMORY && may_gain_by_swaps(options, &best))
         result = make_by_swaps(graph, options, &request, &best);
+    cut_release(&cut);
     if (result == STRATEGY_NO_MEMORY) {
         items_release(&best.items);
         return POLICY_NO_MEMORY;
