@@ -87,18 +87,23 @@ static int adjusted_late()
 }
 
 /* In forward: what was dropped comes back for it and is dropped again. */
+static void adjusting_forward(chain &net, int i)
+{
+    int which = i < 8 ? 0 : 1 + i % 2;
+    upload(net, i);
+    for (int l = 0; l < LAYERS; l++) {
+        net.y[l + 1] = make<float>(N);
+        layer_forward(net, l);
+        if (l % 3 == 2 && l > 20)
+            adjust_unread<<<blocks(N), 256>>>(net.y[l - 17], net.y[l - 13], which, i % 2, N);
+    }
+}
+
 static int adjusted_in_forward()
 {
     chain net = make_chain(LAYERS);
     for (int i = 0; i < ITERATIONS; i++) {
-        int which = i < 8 ? 0 : 1 + i % 2;
-        upload(net, i);
-        for (int l = 0; l < LAYERS; l++) {
-            net.y[l + 1] = make<float>(N);
-            layer_forward(net, l);
-            if (l % 3 == 2 && l > 20)
-                adjust_unread<<<blocks(N), 256>>>(net.y[l - 17], net.y[l - 13], which, i % 2, N);
-        }
+        adjusting_forward(net, i);
         float loss = read_loss(net);
         run_backward(net);
         run_step(net);
@@ -120,14 +125,7 @@ static int told_by_host_function()
     float *told, *sums = make<float>(LAYERS);
     CHECK(cudaMallocHost(&told, sizeof *told * LAYERS * ITERATIONS));
     for (int i = 0; i < ITERATIONS; i++) {
-        int which = i < 8 ? 0 : 1 + i % 2;
-        upload(net, i);
-        for (int l = 0; l < LAYERS; l++) {
-            net.y[l + 1] = make<float>(N);
-            layer_forward(net, l);
-            if (l % 3 == 2 && l > 20)
-                adjust_unread<<<blocks(N), 256>>>(net.y[l - 17], net.y[l - 13], which, i % 2, N);
-        }
+        adjusting_forward(net, i);
         float *dy = start_backward(net);
         for (int l = LAYERS; l-- > 0;) {
             float *dx = make<float>(N), *value = told + i * LAYERS + l;
