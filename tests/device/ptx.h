@@ -178,6 +178,8 @@ struct ptx_variable *ptx_find_variable(const struct ptx_module *module, const ch
 
 enum ptx_type ptx_type_named(const char *spelling); /* PTX_NONE if it is no type */
 uint32_t ptx_type_bits(enum ptx_type type);
+/* The bits of a double as those of the nearest float. */
+uint32_t ptx_narrow_double(uint64_t bits);
 const char *ptx_type_c(enum ptx_type type);
 bool ptx_type_is_float(enum ptx_type type); /* f32 or f64: a C float */
 bool ptx_type_is_signed(enum ptx_type type);

@@ -123,6 +123,16 @@ enum ptx_type ptx_type_named(const char *spelling)
     return PTX_NONE;
 }
 
+uint32_t ptx_narrow_double(uint64_t bits)
+{
+    double wide;
+    memcpy(&wide, &bits, sizeof wide);
+    float narrow = (float)wide;
+    uint32_t narrow_bits;
+    memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
+    return narrow_bits;
+}
+
 uint32_t ptx_type_bits(enum ptx_type type)
 {
     return types[type].bits;

@@ -164,12 +164,7 @@ static const char *constant_value(struct emit *e, const struct ptx_operand *oper
     uint64_t bits = operand->bits;
     if (type == PTX_F32) {
         if (operand->kind == PTX_OP_F64) {
-            double wide;
-            memcpy(&wide, &bits, sizeof wide);
-            float narrow = (float)wide;
-            uint32_t narrow_bits;
-            memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
-            bits = narrow_bits;
+            bits = ptx_narrow_double(bits);
         } else if (operand->kind == PTX_OP_INT) {
             emit_refuse(e, "an integer where a float is wanted");
         }

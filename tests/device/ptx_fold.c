@@ -40,12 +40,7 @@ static struct ptx_operand *held_constant(struct ptx_arena *arena, const struct p
     *held = insn->operands[1];
     uint32_t bits = ptx_type_bits(reg->type);
     if (held->kind == PTX_OP_F64 && bits == 32) {
-        double wide;
-        memcpy(&wide, &held->bits, sizeof wide);
-        float narrow = (float)wide;
-        uint32_t narrow_bits;
-        memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
-        held->bits = narrow_bits;
+        held->bits = ptx_narrow_double(held->bits);
     }
     if (bits < 64)
         held->bits &= ((uint64_t)1 << bits) - 1;

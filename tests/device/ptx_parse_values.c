@@ -39,12 +39,7 @@ static uint64_t read_number_value(struct parser *p, enum ptx_type type)
     struct ptx_token token = p->token;
     uint64_t bits = token.bits;
     if (token.kind == PTX_TOKEN_F64 && type == PTX_F32) {
-        double wide;
-        memcpy(&wide, &bits, sizeof wide);
-        float narrow = (float)wide;
-        uint32_t narrow_bits;
-        memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
-        bits = narrow_bits;
+        bits = ptx_narrow_double(bits);
     } else if (token.kind != PTX_TOKEN_INT && token.kind != PTX_TOKEN_F32 && token.kind != PTX_TOKEN_F64) {
         parse_expected(p, "an initial value");
     }
