@@ -20,11 +20,14 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcon
 # A sanitizer's extra code makes the compiler warn of what cannot be.
 SANITIZE = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -Wno-error)
 CPPFLAGS += -I. -isystem $(CUDA_HOME)/include -D_GNU_SOURCE
-CFLAGS += -std=gnu17 $(OPT) -g -pthread $(WARNINGS) $(SANITIZE)
+CFLAGS += -std=gnu17 $(OPT) -g -fno-lto -pthread $(WARNINGS) $(SANITIZE)
 DEPENDENCIES = -MMD -MP
 SHIM_FLAGS = -D__CUDA_API_VERSION_INTERNAL= -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections \
-             -fdata-sections -fno-plt
+             -fdata-sections -fno-plt $(WHOLE)
 COMPILE = $(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(DEPENDENCIES)
+# The preloaded library is optimised as a whole: a launch passes some thirty small functions of a dozen files. Objects
+# hold ordinary code too, which everything else links. Not where symbols are named in assembly.
+WHOLE = $(if $(SAN),,-O3 -flto=auto -ffat-lto-objects)
 
 SHIM_SOURCES := $(wildcard shim/*.c)
 TRACE_SOURCES := $(filter-out trace/main.c,$(wildcard trace/*.c))
@@ -80,14 +83,15 @@ $(BUILD)/obj/tests/unit/test_device_procaddress.o: $(BUILD)/gen/driver_errors.de
 $(BUILD)/obj/tests/unit/test_device_procaddress.o: CPPFLAGS += -I$(BUILD)
 # Look-ups come before a sanitizer has set itself up: it makes some of its own.
 $(BUILD)/obj/shim/doors.o $(BUILD)/obj/shim/linker.o: SANITIZE =
+$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard shim/doors*.c shim/driver*.c)): WHOLE =
 
 $(BUILD)/obj/trace/%.o: trace/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections -fdata-sections -c $< -o $@
+	$(COMPILE) -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections -fdata-sections $(WHOLE) -c $< -o $@
 
 $(BUILD)/obj/policy/%.o: policy/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -c $< -o $@
+	$(COMPILE) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(WHOLE) -c $< -o $@
 
 # The version is lowered so that older drivers take it: nothing newer is used.
 $(BUILD)/gen/kernels.ptx: shim/kernels.cu shim/kernels.h
@@ -110,7 +114,7 @@ LIBRARY_LIBS = -ldl -lm -l:libzstd.a
 
 $(BUILD)/libreprise.so: $(LIBRARY_OBJECTS) shim/exports.map
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LIBRARY_LINK) $(LIBRARY_OBJECTS) $(LIBRARY_LIBS) -o $@
+	$(Q)$(CC) $(filter-out -fno-lto,$(CFLAGS)) $(WHOLE) $(LIBRARY_LINK) $(LIBRARY_OBJECTS) $(LIBRARY_LIBS) -o $@
 
 # What the report's other forms hold, as text in C: the page of HTML and the tables of SQLite.
 HTML_SOURCES = trace/html/page.html trace/html/style.css \
