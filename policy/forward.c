@@ -9,46 +9,6 @@ struct candidate {
 
 enum { ITEMS_PER_OPERATION = 32, ITEMS_ALWAYS = 20000, EFFORT_STRIDE = 64 };
 
-static bool begin(struct forward *f, const struct graph *g, const struct forward_settings *settings)
-{
-    size_t versions = (size_t)g->problem->version_count + 1, operations = (size_t)g->problem->operation_count + 2;
-    *f = (struct forward){.graph = g, .settings = settings};
-    f->locks = calloc(versions, sizeof(uint32_t));
-    f->cursor = malloc(versions * sizeof(uint32_t));
-    f->need_until = calloc(versions, sizeof(uint32_t));
-    f->need_next = malloc(versions * sizeof(uint32_t));
-    f->stamp = calloc(versions, sizeof(uint32_t));
-    f->seen = calloc(versions, sizeof(uint32_t));
-    f->walk = malloc(versions * sizeof(uint32_t) + 4096);
-    f->wake_next = malloc(versions * sizeof(uint32_t));
-    f->wake_head = malloc(operations * sizeof(uint32_t));
-    if (!residency_begin(&f->residency, g, settings->cap) || !f->locks || !f->cursor || !f->need_until ||
-        !f->need_next || !f->stamp || !f->seen || !f->walk || !f->wake_next || !f->wake_head)
-        return false;
-    memset(f->need_next, 0xff, versions * sizeof(uint32_t));
-    memset(f->wake_head, 0xff, operations * sizeof(uint32_t));
-    memcpy(f->cursor, g->reader_first, (versions - 1) * sizeof(uint32_t));
-    for (uint32_t v = 0; v + 1 < versions; v++)
-        f->wake_next[v] = v;
-    return true;
-}
-
-static void end(struct forward *f)
-{
-    residency_end(&f->residency);
-    free(f->locks);
-    free(f->cursor);
-    free(f->need_until);
-    free(f->need_next);
-    free(f->stamp);
-    free(f->seen);
-    free(f->walk);
-    free(f->wake_next);
-    free(f->wake_head);
-    free(f->heap);
-    free(f->frames);
-}
-
 static bool push_frame(struct forward *f, uint32_t operation)
 {
     const struct graph *g = f->graph;
@@ -64,7 +24,7 @@ static bool push_frame(struct forward *f, uint32_t operation)
     }
     f->frames[f->frame_count++] = (struct frame){operation, g->need_first[operation]};
     for (uint32_t k = g->need_first[operation]; k < g->need_first[operation + 1]; k++)
-        f->locks[g->needs[k]]++;
+        f->versions[g->needs[k]].locks++;
     return true;
 }
 
@@ -73,7 +33,7 @@ static void pop_frame(struct forward *f)
     const struct graph *g = f->graph;
     uint32_t operation = f->frames[--f->frame_count].operation;
     for (uint32_t k = g->need_first[operation]; k < g->need_first[operation + 1]; k++)
-        if (--f->locks[g->needs[k]] == 0)
+        if (--f->versions[g->needs[k]].locks == 0)
             pressure_offer(f, g->needs[k]);
 }
 
@@ -81,7 +41,10 @@ static void pop_frame(struct forward *f)
 static uint32_t next_missing(struct forward *f, struct frame *frame)
 {
     const struct graph *g = f->graph;
-    uint32_t o = frame->operation, reads_end = g->need_first[o] + g->problem->operations[o].read_count;
+    uint32_t o = frame->operation;
+    if (!f->operations[o].absent_inputs)
+        return POLICY_NONE;
+    uint32_t reads_end = g->need_first[o] + g->problem->operations[o].read_count;
     for (; frame->cursor < g->need_first[o + 1]; frame->cursor++) {
         uint32_t v = g->needs[frame->cursor];
         if (residency_has(&f->residency, v))
@@ -92,15 +55,6 @@ static uint32_t next_missing(struct forward *f, struct frame *frame)
     return POLICY_NONE;
 }
 
-static bool emit(struct forward *f, enum plan_verb verb, uint32_t index)
-{
-    if (!residency_step(&f->residency, (struct plan_item){(uint32_t)verb, index}))
-        return false;
-    if (!items_append(&f->items, verb, index))
-        f->out_of_memory = true;
-    return !f->out_of_memory;
-}
-
 /* A result that is there and will be made anyway needs no second place: drop it before the replay. */
 static bool drop_siblings(struct forward *f, uint32_t operation)
 {
@@ -109,7 +63,7 @@ static bool drop_siblings(struct forward *f, uint32_t operation)
     for (uint32_t k = 0; k < op->write_count; k++) {
         uint32_t v = p->writes[op->first_write + k];
         if (residency_has(&f->residency, v) && p->versions[v].bytes && p->versions[v].replaces == POLICY_NONE &&
-            p->versions[v].droppable_from <= f->residency.position && !emit(f, PLAN_DROP, v))
+            p->versions[v].droppable_from <= f->residency.position && !forward_step(f, PLAN_DROP, v))
             return false;
     }
     return true;
@@ -146,7 +100,7 @@ static bool finish_frame(struct forward *f)
     const struct graph *g = f->graph;
     uint32_t operation = f->frames[f->frame_count - 1].operation;
     bool is_replay = operation != f->residency.position;
-    if (!make_room_for(f, operation, is_replay) || !emit(f, is_replay ? PLAN_REPLAY : PLAN_RUN, operation))
+    if (!make_room_for(f, operation, is_replay) || !forward_step_operation(f, operation))
         return false;
     if (is_replay)
         f->replay_ns += g->problem->operations[operation].nanoseconds;
@@ -172,7 +126,7 @@ static bool fetch(struct forward *f, uint32_t v)
 {
     const struct graph *g = f->graph;
     if (f->residency.state[v] & RESIDENCY_ON_HOST)
-        return pressure_make_room(f, g->problem->versions[v].bytes) && emit(f, PLAN_SWAP_IN, v);
+        return pressure_make_room(f, g->problem->versions[v].bytes) && forward_step(f, PLAN_SWAP_IN, v);
     uint32_t producer = g->problem->versions[v].producer;
     return producer != POLICY_NONE && g->until[producer] >= f->residency.position && push_frame(f, producer);
 }
@@ -225,7 +179,7 @@ static bool start_on_host(struct forward *f)
         }
     qsort(candidates, count, sizeof *candidates, latest_first);
     for (uint32_t k = 0; k < count && f->residency.bytes > limit; k++)
-        emit(f, PLAN_DROP, candidates[k].version);
+        forward_step(f, PLAN_DROP, candidates[k].version);
     for (uint32_t k = 0; k < count; k++)
         pressure_note_replaced(f, candidates[k].version);
     free(candidates);
@@ -239,7 +193,7 @@ static bool pay_owed(struct forward *f)
     for (uint32_t v = 0; v < p->version_count; v++) {
         if (!residency_is_owed(&f->residency, v) || (f->residency.state[v] & RESIDENCY_ON_HOST))
             continue;
-        if (p->versions[v].droppable_from > f->residency.position || !emit(f, PLAN_SWAP_OUT, v))
+        if (p->versions[v].droppable_from > f->residency.position || !forward_step(f, PLAN_SWAP_OUT, v))
             return false;
     }
     return true;
@@ -251,7 +205,7 @@ static enum forward_result restore_kept(struct forward *f)
     if (!pay_owed(f))
         return failure(f);
     for (uint32_t v = 0; v < p->version_count; v++)
-        f->locks[v] += residency_is_due(&f->residency, v);
+        f->versions[v].locks += residency_is_due(&f->residency, v);
     for (uint32_t v = 0; v < p->version_count; v++) {
         if (!residency_is_due(&f->residency, v) || residency_has(&f->residency, v))
             continue;
@@ -292,7 +246,7 @@ enum forward_result forward_plan(const struct graph *graph, const struct forward
                                  struct item_list *out, uint64_t *replay_ns)
 {
     struct forward f;
-    enum forward_result result = begin(&f, graph, settings) ? walk_iteration(&f) : FORWARD_NO_MEMORY;
+    enum forward_result result = forward_state_begin(&f, graph, settings) ? walk_iteration(&f) : FORWARD_NO_MEMORY;
     if (f.out_of_memory)
         result = FORWARD_NO_MEMORY;
     if (replay_ns)
@@ -301,6 +255,6 @@ enum forward_result forward_plan(const struct graph *graph, const struct forward
         *out = f.items;
     else
         items_release(&f.items);
-    end(&f);
+    forward_state_end(&f);
     return result;
 }

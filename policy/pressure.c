@@ -15,44 +15,49 @@ static bool is_on_host(const struct forward *f, uint32_t v)
 }
 
 /* Next position at which the program itself needs v, or POLICY_NONE. */
-static uint32_t program_need(struct forward *f, uint32_t v)
+static uint32_t program_need(const struct forward *f, uint32_t v)
 {
-    const struct graph *g = f->graph;
-    uint32_t end = g->reader_first[v + 1];
-    while (f->cursor[v] < end && g->readers[f->cursor[v]] < f->residency.position)
-        f->cursor[v]++;
-    if (f->cursor[v] < end)
-        return g->readers[f->cursor[v]];
-    return residency_is_due(&f->residency, v) ? g->problem->operation_count : POLICY_NONE;
+    uint32_t next = f->versions[v].next_use;
+    return next == POLICY_NONE && residency_is_due(&f->residency, v) ? f->graph->problem->operation_count : next;
 }
 
 struct need {
     uint32_t next, until; /* POLICY_NONE, 0: not needed any more */
 };
 
+/* Widens the need by the rebuilding of what `operation` made and was dropped. */
+static void add_needs_of_outputs(const struct forward *f, uint32_t operation, struct need *need)
+{
+    const struct policy_problem *p = f->graph->problem;
+    const struct policy_operation *op = &p->operations[operation];
+    for (uint32_t w = 0; w < op->write_count; w++) {
+        uint32_t child = p->writes[op->first_write + w];
+        const struct forward_version *state = &f->versions[child];
+        if (state->need_until < f->residency.position || !is_absent(f, child) || is_on_host(f, child))
+            continue;
+        if (state->need_until > need->until)
+            need->until = state->need_until;
+        if (state->need_next < need->next)
+            need->next = state->need_next;
+    }
+}
+
 /* Where v will be needed, counting the rebuilding of its dropped descendants. */
-static struct need need_of(struct forward *f, uint32_t v)
+static struct need need_of(const struct forward *f, uint32_t v)
 {
     const struct graph *g = f->graph;
-    const struct policy_problem *p = g->problem;
-    uint32_t position = f->residency.position;
     struct need need = {program_need(f, v), 0};
     if (need.next != POLICY_NONE)
         need.until = g->last_need[v];
-    for (uint32_t k = g->reader_first[v]; k < g->reader_first[v + 1] && g->readers[k] < position; k++) {
-        const struct policy_operation *op = &p->operations[g->readers[k]];
-        for (uint32_t w = 0; w < op->write_count; w++) {
-            uint32_t child = p->writes[op->first_write + w];
-            if (!is_absent(f, child) || is_on_host(f, child) || f->need_until[child] < position)
-                continue;
-            if (f->need_until[child] > need.until)
-                need.until = f->need_until[child];
-            if (f->need_next[child] < need.next)
-                need.next = f->need_next[child];
-        }
+    uint32_t left = f->versions[v].absent_children;
+    for (uint32_t k = g->reader_first[v]; left && k < g->reader_first[v + 1]; k++) {
+        uint32_t absent = f->operations[g->readers[k]].absent_outputs;
+        left -= absent;
+        if (absent)
+            add_needs_of_outputs(f, g->readers[k], &need);
     }
-    if (need.until && need.next != POLICY_NONE && need.next < position)
-        need.next = position;
+    if (need.until && need.next != POLICY_NONE && need.next < f->residency.position)
+        need.next = f->residency.position;
     return need;
 }
 
@@ -70,13 +75,19 @@ static bool rebuilds_from(const struct graph *g, uint32_t child, uint32_t k, uin
 
 /* Will v have to be rebuilt first, as far as one can tell now? What the program needs no more is about to be
  * dropped, unless it is held on purpose. */
-static bool is_missing(struct forward *f, uint32_t v)
+static bool is_missing(const struct forward *f, uint32_t v)
 {
     const struct graph *g = f->graph;
     if (is_absent(f, v))
         return true;
     return f->settings->counts_dead && g->problem->versions[v].producer != POLICY_NONE &&
            g->problem->versions[v].droppable_from <= f->residency.position && program_need(f, v) == POLICY_NONE;
+}
+
+/* Is all there that `operation` needs, as far as one can tell now? */
+static bool has_inputs(const struct forward *f, uint32_t operation)
+{
+    return !f->operations[operation].absent_inputs && !f->settings->counts_dead;
 }
 
 static double rebuild_cost(struct forward *f, uint32_t version)
@@ -86,7 +97,7 @@ static double rebuild_cost(struct forward *f, uint32_t version)
     uint32_t mark = new_visit(f), count = 0, visited = 0;
     double cost = 0;
     f->walk[count++] = version;
-    f->seen[version] = mark;
+    f->versions[version].seen = mark;
     while (count && visited < CLOSURE_LIMIT) {
         uint32_t v = f->walk[--count], producer = p->versions[v].producer;
         if (producer == POLICY_NONE)
@@ -95,11 +106,14 @@ static double rebuild_cost(struct forward *f, uint32_t version)
         bool is_wanted = v != version && program_need(f, v) != POLICY_NONE;
         cost += (double)p->operations[producer].nanoseconds * (is_wanted ? f->settings->omega : 1.0);
         visited++;
+        if (has_inputs(f, producer))
+            continue;
         for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
             uint32_t u = g->needs[k];
-            if (f->seen[u] == mark || !is_missing(f, u) || is_on_host(f, u) || !rebuilds_from(g, v, k, producer))
+            if (f->versions[u].seen == mark || !is_missing(f, u) || is_on_host(f, u) ||
+                !rebuilds_from(g, v, k, producer))
                 continue;
-            f->seen[u] = mark;
+            f->versions[u].seen = mark;
             f->walk[count++] = u;
         }
     }
@@ -234,22 +248,13 @@ void pressure_wake(struct forward *f)
 void pressure_offer(struct forward *f, uint32_t v)
 {
     const struct policy_version *version = &f->graph->problem->versions[v];
-    if (is_absent(f, v) || !version->bytes || version->droppable_from == POLICY_NONE || f->locks[v])
+    if (is_absent(f, v) || !version->bytes || version->droppable_from == POLICY_NONE || f->versions[v].locks)
         return;
     if (version->droppable_from > f->residency.position) {
         wait_until(f, v, version->droppable_from);
         return;
     }
-    heap_push(f, (struct pressure_entry){score_of(f, v), v, ++f->stamp[v]});
-}
-
-static bool emit(struct forward *f, enum plan_verb verb, uint32_t index)
-{
-    if (!residency_step(&f->residency, (struct plan_item){(uint32_t)verb, index}))
-        return false;
-    if (!items_append(&f->items, verb, index))
-        f->out_of_memory = true;
-    return true;
+    heap_push(f, (struct pressure_entry){score_of(f, v), v, ++f->versions[v].stamp});
 }
 
 /* Collects the absent ancestors that v's absence until `until` will need as well; false where one of them
@@ -259,18 +264,20 @@ static bool collect_ancestors(struct forward *f, uint32_t version, uint32_t unti
     const struct graph *g = f->graph;
     uint32_t mark = new_visit(f), head = 0;
     f->walk[0] = version;
-    f->seen[version] = mark;
+    f->versions[version].seen = mark;
     *count = 1;
     while (head < *count) {
         uint32_t v = f->walk[head++], producer = g->problem->versions[v].producer;
         if (g->rebuildable_until[v] < until)
             return false;
+        if (!f->operations[producer].absent_inputs)
+            continue;
         for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
             uint32_t u = g->needs[k];
-            if (f->seen[u] == mark || !is_absent(f, u) || is_on_host(f, u) || f->need_until[u] >= until ||
-                !rebuilds_from(g, v, k, producer))
+            if (f->versions[u].seen == mark || !is_absent(f, u) || is_on_host(f, u) ||
+                f->versions[u].need_until >= until || !rebuilds_from(g, v, k, producer))
                 continue;
-            f->seen[u] = mark;
+            f->versions[u].seen = mark;
             f->walk[(*count)++] = u;
         }
     }
@@ -281,16 +288,18 @@ static void propagate_next(struct forward *f, uint32_t version, uint32_t next)
 {
     const struct graph *g = f->graph;
     uint32_t count = 0, visited = 0;
-    f->need_next[version] = next;
+    f->versions[version].need_next = next;
     f->walk[count++] = version;
     while (count && visited++ < PROPAGATE_LIMIT) {
         uint32_t v = f->walk[--count], producer = g->problem->versions[v].producer;
+        if (!f->operations[producer].absent_inputs)
+            continue;
         for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
             uint32_t u = g->needs[k];
-            if (!is_absent(f, u) || f->need_next[u] <= next || count >= PROPAGATE_LIMIT ||
+            if (!is_absent(f, u) || f->versions[u].need_next <= next || count >= PROPAGATE_LIMIT ||
                 g->problem->versions[u].producer == POLICY_NONE)
                 continue;
-            f->need_next[u] = next;
+            f->versions[u].need_next = next;
             f->walk[count++] = u;
         }
     }
@@ -302,10 +311,10 @@ bool pressure_drop(struct forward *f, uint32_t v)
     bool is_needed = need.next != POLICY_NONE && need.until >= f->residency.position;
     uint32_t count = 0;
     if (!is_needed || is_on_host(f, v)) {
-        f->need_until[v] = is_needed ? need.until : 0;
-        f->need_next[v] = is_needed ? need.next : POLICY_NONE;
+        f->versions[v].need_until = is_needed ? need.until : 0;
+        f->versions[v].need_next = is_needed ? need.next : POLICY_NONE;
         bool has_copy = is_on_host(f, v) || !residency_is_owed(&f->residency, v);
-        return emit(f, has_copy ? PLAN_DROP : PLAN_SWAP_OUT, v);
+        return forward_step(f, has_copy ? PLAN_DROP : PLAN_SWAP_OUT, v);
     }
     bool can_rebuild = !f->settings->never_replays && collect_ancestors(f, v, need.until, &count);
     bool is_owed = residency_is_owed(&f->residency, v); /* the copy has to be made anyway */
@@ -313,19 +322,19 @@ bool pressure_drop(struct forward *f, uint32_t v)
     if (is_owed && !is_swap)
         return false;
     if (is_swap) {
-        f->need_until[v] = need.until;
-        f->need_next[v] = need.next;
-        return emit(f, PLAN_SWAP_OUT, v);
+        f->versions[v].need_until = need.until;
+        f->versions[v].need_next = need.next;
+        return forward_step(f, PLAN_SWAP_OUT, v);
     }
     if (!can_rebuild) {
         wait_until(f, v, need.until + 1);
         return false;
     }
-    if (!emit(f, PLAN_DROP, v))
+    if (!forward_step(f, PLAN_DROP, v))
         return false;
     collect_ancestors(f, v, need.until, &count); /* rebuild_cost used the same scratch */
     for (uint32_t k = 0; k < count; k++)
-        f->need_until[f->walk[k]] = need.until;
+        f->versions[f->walk[k]].need_until = need.until;
     propagate_next(f, v, need.next);
     return true;
 }
@@ -333,8 +342,8 @@ bool pressure_drop(struct forward *f, uint32_t v)
 void pressure_note_replaced(struct forward *f, uint32_t v)
 {
     struct need need = need_of(f, v);
-    f->need_until[v] = need.until;
-    f->need_next[v] = need.next;
+    f->versions[v].need_until = need.until;
+    f->versions[v].need_next = need.next;
 }
 
 static bool fits(const struct forward *f, uint64_t growth)
@@ -387,17 +396,17 @@ static bool drop_least(struct forward *f)
         f->settings->effort->steps += 4;
         struct pressure_entry entry = heap_pop(f);
         uint32_t v = entry.version;
-        if (entry.stamp != f->stamp[v] || is_absent(f, v) || f->locks[v])
+        if (entry.stamp != f->versions[v].stamp || is_absent(f, v) || f->versions[v].locks)
             continue;
         double score = score_of(f, v);
         if (f->heap_count && score > f->heap[0].score && rescored < RESCORE_LIMIT) {
             rescored++;
-            heap_push(f, (struct pressure_entry){score, v, ++f->stamp[v]});
+            heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
             continue;
         }
         bool is_dear = score > 0 && !is_from_before_turn(f, v) && f->frame_count >= 2;
         if (is_dear && drop_waiting_from(f, true)) {
-            heap_push(f, (struct pressure_entry){score, v, ++f->stamp[v]});
+            heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
             return true;
         }
         if (pressure_drop(f, v))

@@ -1,8 +1,8 @@
-/* State of one forward simulation, and the choice of what to drop. Internal to forward.c and pressure.c.
+/* State of one forward simulation, and the choice of what to drop. Internal to forward*.c and pressure.c.
  *
  * Safety invariant: at every position, whatever is absent and will be needed again (by the program or by
  * the rebuilding of something else that is) can be rebuilt at every position at which it will be needed:
- *     absent v, need_until[v] >= position  =>  on the host, or rebuildable_until[v] >= need_until[v]
+ *     absent v, need_until >= position  =>  on the host, or rebuildable_until[v] >= need_until
  *                                              and the same for what its producer reads.
  * pressure_drop refuses what would break it.
  */
@@ -18,20 +18,33 @@ struct frame {
     uint32_t operation, cursor;
 };
 
+/* What the simulation knows of a version, next to its residency. */
+struct forward_version {
+    uint32_t next_use;              /* operation that needs it next for the program; POLICY_NONE: none does any more */
+    uint32_t cursor;                /* place of next_use among its readers */
+    uint32_t need_until, need_next; /* of an absent one: last position at which it will be needed, 0 = never again, and
+                                       the first such position (an estimate) */
+    uint32_t absent_children;       /* absent results of the operations that have read it */
+    uint32_t locks;                 /* frames that wait for it or use it */
+    uint32_t stamp;                 /* the heap entry that counts */
+    uint32_t seen;                  /* visit mark */
+};
+
+/* Results that were there once and are not now, and inputs likewise. */
+struct forward_operation {
+    uint32_t absent_outputs, absent_inputs;
+};
+
 struct forward {
     const struct graph *graph;
     const struct forward_settings *settings;
     struct residency residency;
     struct item_list items;
     uint64_t replay_ns;
-    uint32_t *locks;      /* per version: frames that wait for it or use it */
-    uint32_t *cursor;     /* per version: first reader not before the position */
-    uint32_t *need_until; /* absent versions: last position at which it will be needed; 0 = never again */
-    uint32_t *need_next;  /* absent versions: first such position (an estimate) */
-    uint32_t *stamp;      /* per version: the heap entry that counts */
-    uint32_t *wake_head;  /* per position: versions to consider again from there on */
-    uint32_t *wake_next;  /* per version; own index = not in any list */
-    uint32_t *seen;       /* per version: visit mark */
+    struct forward_version *versions;
+    struct forward_operation *operations;
+    uint32_t *wake_head; /* per position: versions to consider again from there on */
+    uint32_t *wake_next; /* per version; own index = not in any list */
     uint32_t visit;
     struct pressure_entry *heap;
     uint32_t heap_count, heap_capacity;
@@ -40,6 +53,14 @@ struct forward {
     uint32_t frame_count, frame_capacity;
     bool out_of_memory;
 };
+
+/* The state before the first operation; false when memory ran out. forward_state_end in either case. */
+bool forward_state_begin(struct forward *f, const struct graph *graph, const struct forward_settings *settings);
+void forward_state_end(struct forward *f);
+/* Takes a drop or swap as the plan's next item; false where it is not legal. */
+bool forward_step(struct forward *f, enum plan_verb verb, uint32_t index);
+/* Takes the next operation's run, or the replay of an earlier one: what it reads is there, and so is room. */
+bool forward_step_operation(struct forward *f, uint32_t operation);
 
 /* Makes v a candidate, or scores it again. */
 void pressure_offer(struct forward *f, uint32_t version);

@@ -93,6 +93,19 @@ static bool step_operation(struct residency *r, uint32_t operation, bool is_repl
     return true;
 }
 
+void residency_make_outputs(struct residency *r, uint32_t operation)
+{
+    const struct policy_problem *p = r->graph->problem;
+    const struct policy_operation *op = &p->operations[operation];
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t v = p->writes[op->first_write + k];
+        r->bytes += residency_has(r, v) ? 0 : p->versions[v].bytes;
+        r->state[v] |= RESIDENCY_PRESENT;
+    }
+    r->has_begun = true;
+    r->position += operation == r->position;
+}
+
 static bool can_swap(const struct policy_problem *p, uint32_t v)
 {
     return p->versions[v].is_swappable && p->out_bytes_per_ns > 0 && p->in_bytes_per_ns > 0;

@@ -45,6 +45,10 @@ void residency_end(struct residency *residency);
 /* True when done; otherwise residency->fault says why. */
 bool residency_step(struct residency *residency, struct plan_item item);
 
+/* The next operation's run, or the replay of an earlier one, for whoever knows that it is legal and that none of its
+ * absent outputs replaces another version. `step_bytes` stays as it was. */
+void residency_make_outputs(struct residency *residency, uint32_t operation);
+
 static inline bool residency_has(const struct residency *residency, uint32_t version)
 {
     return residency->state[version] & RESIDENCY_PRESENT;
