@@ -19,12 +19,9 @@ static void note_incumbent(struct attempt_search *s, const struct forward_settin
     size_t bytes = sizeof(double) * s->graph->problem->version_count;
     if (!best)
         return;
-    struct item_list copy = {0};
-    for (uint32_t k = 0; k < s->best.count; k++)
-        if (!items_append(&copy, (enum plan_verb)s->best.items[k].verb, s->best.items[k].index)) {
-            items_release(&copy);
-            return;
-        }
+    struct item_list copy;
+    if (!items_copy(&copy, &s->best))
+        return;
     items_release(&best->items);
     best->items = copy;
     best->settings = *settings;

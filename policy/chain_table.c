@@ -50,30 +50,39 @@ static uint32_t sweep_units(const struct table *t, uint32_t a, uint32_t k)
     return units_of(t, (k > a ? s->input_bytes : 0) + s->tape_bytes + s->inner_bytes + s[1].input_bytes);
 }
 
+/* Stores the input of stage a + j: where that costs less than what is known, for every memory of `from` units or more.
+ */
+static void store_input(struct table *t, uint32_t length, uint32_t a, uint32_t j, uint32_t from, float swept)
+{
+    uint32_t stored = units_of(t, t->chain->stages[a + j].input_bytes);
+    const float *right = &t->cost[slot(t, length - j, a + j, 0)], *left = &t->cost[slot(t, j - 1, a, 0)];
+    float *best = &t->cost[slot(t, length, a, 0)];
+    uint16_t *choice = &t->choice[slot(t, length, a, 0)];
+    for (uint32_t m = from; m <= t->units; m++) {
+        float cost = swept + right[m - stored] + left[m];
+        choice[m] = cost < best[m] ? (uint16_t)j : choice[m];
+        best[m] = cost < best[m] ? cost : best[m];
+    }
+}
+
 static void fill_one(struct table *t, uint32_t length, uint32_t a)
 {
     const struct chain_stage *stages = t->chain->stages;
-    uint32_t tape = units_of(t, stages[a].tape_bytes + stages[a + 1].input_bytes);
+    uint32_t tape = units_of(t, stages[a].tape_bytes + stages[a + 1].input_bytes), from = 0;
     uint32_t inner = tape + units_of(t, stages[a].inner_bytes);
     for (uint32_t m = 0; m <= t->units; m++) {
-        float best = HUGE_VALF;
-        uint16_t choice = 0;
-        if (m >= inner)
-            best = (float)stages[a].forward_ns + t->cost[slot(t, length - 1, a + 1, m - tape)];
-        float swept = 0;
-        for (uint32_t j = 1; j <= length; j++) {
-            uint32_t stored = units_of(t, stages[a + j].input_bytes);
-            swept += (float)stages[a + j - 1].forward_ns;
-            if (sweep_units(t, a, a + j - 1) > m || stored > m)
-                break;
-            float cost = swept + t->cost[slot(t, length - j, a + j, m - stored)] + t->cost[slot(t, j - 1, a, m)];
-            if (cost < best) {
-                best = cost;
-                choice = (uint16_t)j;
-            }
-        }
-        t->cost[slot(t, length, a, m)] = best;
-        t->choice[slot(t, length, a, m)] = choice;
+        bool can_keep = m >= inner;
+        t->cost[slot(t, length, a, m)] =
+            can_keep ? (float)stages[a].forward_ns + t->cost[slot(t, length - 1, a + 1, m - tape)] : HUGE_VALF;
+        t->choice[slot(t, length, a, m)] = 0;
+    }
+    float swept = 0;
+    for (uint32_t j = 1; j <= length && from <= t->units; j++) {
+        uint32_t stored = units_of(t, stages[a + j].input_bytes), sweep = sweep_units(t, a, a + j - 1);
+        swept += (float)stages[a + j - 1].forward_ns;
+        from = sweep > from ? sweep : from; /* what is too little for one split is so for all later ones */
+        from = stored > from ? stored : from;
+        store_input(t, length, a, j, from, swept);
     }
 }
 

@@ -1,5 +1,6 @@
 #include "policy/items.h"
 #include <stdlib.h>
+#include <string.h>
 
 bool items_append(struct item_list *list, enum plan_verb verb, uint32_t index)
 {
@@ -12,6 +13,18 @@ bool items_append(struct item_list *list, enum plan_verb verb, uint32_t index)
         list->capacity = capacity;
     }
     list->items[list->count++] = (struct plan_item){.verb = (uint32_t)verb, .index = index};
+    return true;
+}
+
+bool items_copy(struct item_list *copy, const struct item_list *list)
+{
+    *copy = (struct item_list){.items = malloc(sizeof *copy->items * ((size_t)list->count + 1))};
+    if (!copy->items)
+        return false;
+    if (list->count)
+        memcpy(copy->items, list->items, sizeof *copy->items * list->count);
+    copy->count = list->count;
+    copy->capacity = list->count + 1;
     return true;
 }
 
