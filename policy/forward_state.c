@@ -12,7 +12,7 @@ bool forward_state_begin(struct forward *f, const struct graph *g, const struct 
     size_t versions = (size_t)g->problem->version_count + 1, operations = (size_t)g->problem->operation_count + 2;
     *f = (struct forward){.graph = g, .settings = settings};
     f->versions = malloc(versions * sizeof *f->versions);
-    f->operations = calloc(operations, sizeof *f->operations);
+    f->operations = malloc(operations * sizeof *f->operations);
     f->walk = malloc(versions * sizeof(uint32_t) + 4096);
     f->wake_next = malloc(versions * sizeof(uint32_t));
     f->wake_head = malloc(operations * sizeof(uint32_t));
@@ -20,6 +20,13 @@ bool forward_state_begin(struct forward *f, const struct graph *g, const struct 
         !f->wake_next || !f->wake_head)
         return false;
     memset(f->wake_head, 0xff, operations * sizeof(uint32_t));
+    for (uint32_t o = 0; o < g->problem->operation_count; o++) {
+        const struct policy_operation *op = &g->problem->operations[o];
+        f->operations[o] = (struct forward_operation){.nanoseconds = (double)op->nanoseconds,
+                                                      .need_first = g->need_first[o],
+                                                      .read_end = g->need_first[o] + op->read_count,
+                                                      .need_end = g->need_first[o + 1]};
+    }
     for (uint32_t v = 0; v + 1 < versions; v++) {
         uint32_t first = g->reader_first[v];
         bool has_reader = first < g->reader_first[v + 1];
@@ -51,8 +58,9 @@ static void count_absent(struct forward *f, uint32_t v, uint32_t by)
         f->operations[g->readers[k]].absent_inputs += by;
     if (producer == POLICY_NONE)
         return;
-    f->operations[producer].absent_outputs += by;
-    for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++)
+    struct forward_operation *maker = &f->operations[producer];
+    maker->absent_outputs += by;
+    for (uint32_t k = maker->need_first; k < maker->need_end; k++)
         f->versions[g->needs[k]].absent_children += by;
 }
 
@@ -87,6 +95,8 @@ static bool count_outputs(struct forward *f, uint32_t operation, bool is_replay)
 {
     const struct policy_problem *p = f->graph->problem;
     const struct policy_operation *op = &p->operations[operation];
+    if (!is_replay && !f->graph->is_in_place[operation])
+        return false;
     bool is_in_place = false;
     for (uint32_t k = 0; k < op->write_count; k++) {
         uint32_t v = p->writes[op->first_write + k], old = p->versions[v].replaces;

@@ -136,12 +136,15 @@ static void fill_needs(struct graph *g)
     for (uint32_t o = 0; o < p->operation_count; o++) {
         const struct policy_operation *op = &p->operations[o];
         g->need_first[o] = count;
+        g->growth[o] = op->workspace_bytes;
         for (uint32_t k = 0; k < op->read_count; k++)
             g->needs[count++] = p->reads[op->first_read + k];
         for (uint32_t k = 0; k < op->write_count; k++) {
             uint32_t v = p->writes[op->first_write + k], old = p->versions[v].replaces;
+            g->growth[o] += old == POLICY_NONE ? p->versions[v].bytes : 0;
             if (old == POLICY_NONE)
                 continue;
+            g->is_in_place[o] = true;
             g->replaced_by[old] = v;
             if (!is_read_by(p, op, old))
                 g->needs[count++] = old;
@@ -239,8 +242,10 @@ bool graph_build(struct graph *g, const struct policy_problem *p)
     g->until = calloc(operations, sizeof(uint32_t));
     g->rebuildable_until = calloc(versions, sizeof(uint32_t));
     g->clock = calloc(operations, sizeof(uint64_t));
+    g->growth = malloc(sizeof(uint64_t) * operations);
+    g->is_in_place = calloc(operations, sizeof(bool));
     if (!g->need_first || !g->needs || !g->reader_first || !g->readers || !g->replaced_by || !g->host_root ||
-        !g->last_need || !g->until || !g->rebuildable_until || !g->clock) {
+        !g->last_need || !g->until || !g->rebuildable_until || !g->clock || !g->growth || !g->is_in_place) {
         graph_release(g);
         return false;
     }
@@ -264,6 +269,8 @@ void graph_release(struct graph *g)
     free(g->until);
     free(g->rebuildable_until);
     free(g->clock);
+    free(g->growth);
+    free(g->is_in_place);
     *g = (struct graph){0};
 }
 

@@ -26,6 +26,8 @@ struct graph {
     uint32_t *until;             /* per operation, see above */
     uint32_t *rebuildable_until; /* per version: greatest position at which it can be rebuilt; 0 = never */
     uint64_t *clock;             /* operation_count + 1: program time at each position */
+    uint64_t *growth;            /* per operation: bytes that its run takes beyond what is present */
+    bool *is_in_place;           /* per operation: does one of its outputs replace a version? */
 };
 
 /* False, with one line in `why`, where the problem is malformed. */

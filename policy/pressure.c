@@ -66,11 +66,10 @@ static uint32_t new_visit(struct forward *f)
     return ++f->visit;
 }
 
-/* Does v stand among what must be there so that `child` can be rebuilt by its producer? */
-static bool rebuilds_from(const struct graph *g, uint32_t child, uint32_t k, uint32_t producer)
+/* Does the k-th need stand among what must be there so that `child` can be rebuilt by its producer? */
+static bool rebuilds_from(const struct graph *g, uint32_t child, uint32_t k, const struct forward_operation *producer)
 {
-    uint32_t reads = g->problem->operations[producer].read_count;
-    return k < g->need_first[producer] + reads || g->problem->versions[child].replaces == g->needs[k];
+    return k < producer->read_end || g->problem->versions[child].replaces == g->needs[k];
 }
 
 /* Will v have to be rebuilt first, as far as one can tell now? What the program needs no more is about to be
@@ -84,10 +83,10 @@ static bool is_missing(const struct forward *f, uint32_t v)
            g->problem->versions[v].droppable_from <= f->residency.position && program_need(f, v) == POLICY_NONE;
 }
 
-/* Is all there that `operation` needs, as far as one can tell now? */
-static bool has_inputs(const struct forward *f, uint32_t operation)
+/* Is all there that the operation needs, as far as one can tell now? */
+static bool has_inputs(const struct forward *f, const struct forward_operation *operation)
 {
-    return !f->operations[operation].absent_inputs && !f->settings->counts_dead;
+    return !operation->absent_inputs && !f->settings->counts_dead;
 }
 
 static double rebuild_cost(struct forward *f, uint32_t version)
@@ -99,16 +98,16 @@ static double rebuild_cost(struct forward *f, uint32_t version)
     f->walk[count++] = version;
     f->versions[version].seen = mark;
     while (count && visited < CLOSURE_LIMIT) {
-        uint32_t v = f->walk[--count], producer = p->versions[v].producer;
-        if (producer == POLICY_NONE)
+        uint32_t v = f->walk[--count];
+        if (p->versions[v].producer == POLICY_NONE)
             continue;
-        f->settings->effort->steps++;
+        const struct forward_operation *producer = &f->operations[p->versions[v].producer];
         bool is_wanted = v != version && program_need(f, v) != POLICY_NONE;
-        cost += (double)p->operations[producer].nanoseconds * (is_wanted ? f->settings->omega : 1.0);
+        cost += producer->nanoseconds * (is_wanted ? f->settings->omega : 1.0);
         visited++;
         if (has_inputs(f, producer))
             continue;
-        for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
+        for (uint32_t k = producer->need_first; k < producer->need_end; k++) {
             uint32_t u = g->needs[k];
             if (f->versions[u].seen == mark || !is_missing(f, u) || is_on_host(f, u) ||
                 !rebuilds_from(g, v, k, producer))
@@ -117,6 +116,7 @@ static double rebuild_cost(struct forward *f, uint32_t version)
             f->walk[count++] = u;
         }
     }
+    f->settings->effort->steps += visited;
     /* cut short: most likely everything from the start on, and for gradients the way back as well */
     bool is_gradient =
         p->versions[version].producer != POLICY_NONE && p->versions[version].producer >= f->settings->turn;
@@ -208,20 +208,16 @@ static void heap_push(struct forward *f, struct pressure_entry entry)
 
 static struct pressure_entry heap_pop(struct forward *f)
 {
-    struct pressure_entry least = f->heap[0], last = f->heap[--f->heap_count];
-    uint32_t k = 0;
-    for (;;) {
-        uint32_t child = 2 * k + 1;
-        if (child >= f->heap_count)
+    struct pressure_entry *heap = f->heap, least = heap[0], last = heap[--f->heap_count];
+    uint32_t count = f->heap_count, k = 0;
+    for (uint32_t child; (child = 2 * k + 1) < count; k = child) {
+        /* which of the two is less is anybody's guess: added, not branched on */
+        child += child + 1 < count && heap[child + 1].score < heap[child].score;
+        if (heap[child].score >= last.score)
             break;
-        if (child + 1 < f->heap_count && f->heap[child + 1].score < f->heap[child].score)
-            child++;
-        if (f->heap[child].score >= last.score)
-            break;
-        f->heap[k] = f->heap[child];
-        k = child;
+        heap[k] = heap[child];
     }
-    f->heap[k] = last;
+    heap[k] = last;
     return least;
 }
 
@@ -267,12 +263,13 @@ static bool collect_ancestors(struct forward *f, uint32_t version, uint32_t unti
     f->versions[version].seen = mark;
     *count = 1;
     while (head < *count) {
-        uint32_t v = f->walk[head++], producer = g->problem->versions[v].producer;
+        uint32_t v = f->walk[head++];
         if (g->rebuildable_until[v] < until)
             return false;
-        if (!f->operations[producer].absent_inputs)
+        const struct forward_operation *producer = &f->operations[g->problem->versions[v].producer];
+        if (!producer->absent_inputs)
             continue;
-        for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
+        for (uint32_t k = producer->need_first; k < producer->need_end; k++) {
             uint32_t u = g->needs[k];
             if (f->versions[u].seen == mark || !is_absent(f, u) || is_on_host(f, u) ||
                 f->versions[u].need_until >= until || !rebuilds_from(g, v, k, producer))
@@ -291,10 +288,10 @@ static void propagate_next(struct forward *f, uint32_t version, uint32_t next)
     f->versions[version].need_next = next;
     f->walk[count++] = version;
     while (count && visited++ < PROPAGATE_LIMIT) {
-        uint32_t v = f->walk[--count], producer = g->problem->versions[v].producer;
-        if (!f->operations[producer].absent_inputs)
+        const struct forward_operation *producer = &f->operations[g->problem->versions[f->walk[--count]].producer];
+        if (!producer->absent_inputs)
             continue;
-        for (uint32_t k = g->need_first[producer]; k < g->need_first[producer + 1]; k++) {
+        for (uint32_t k = producer->need_first; k < producer->need_end; k++) {
             uint32_t u = g->needs[k];
             if (!is_absent(f, u) || f->versions[u].need_next <= next || count >= PROPAGATE_LIMIT ||
                 g->problem->versions[u].producer == POLICY_NONE)
@@ -332,7 +329,8 @@ bool pressure_drop(struct forward *f, uint32_t v)
     }
     if (!forward_step(f, PLAN_DROP, v))
         return false;
-    collect_ancestors(f, v, need.until, &count); /* rebuild_cost used the same scratch */
+    if (may_swap(f, v))
+        collect_ancestors(f, v, need.until, &count); /* rebuild_cost used the same scratch */
     for (uint32_t k = 0; k < count; k++)
         f->versions[f->walk[k]].need_until = need.until;
     propagate_next(f, v, need.next);

@@ -30,9 +30,11 @@ struct forward_version {
     uint32_t seen;                  /* visit mark */
 };
 
-/* Results that were there once and are not now, and inputs likewise. */
+/* An operation, with what of it was there once and is not now. */
 struct forward_operation {
+    double nanoseconds;
     uint32_t absent_outputs, absent_inputs;
+    uint32_t need_first, read_end, need_end; /* places in graph.needs: reads, then what is needed beside */
 };
 
 struct forward {

@@ -46,7 +46,9 @@ uint64_t residency_growth(const struct residency *r, uint32_t operation, bool is
 {
     const struct policy_problem *p = r->graph->problem;
     const struct policy_operation *op = &p->operations[operation];
-    uint64_t bytes = op->workspace_bytes + (is_replay ? op->scratch_bytes : 0);
+    if (!is_replay || !r->graph->is_in_place[operation])
+        return r->graph->growth[operation] + (is_replay ? op->scratch_bytes : 0);
+    uint64_t bytes = op->workspace_bytes + op->scratch_bytes;
     for (uint32_t k = 0; k < op->write_count; k++) {
         uint32_t v = p->writes[op->first_write + k];
         if (!takes_over(r, v))
