@@ -1,5 +1,4 @@
 #include "policy/prefetch.h"
-#include "policy/simulate.h"
 #include "policy/strategy.h"
 #include "policy/tidy.h"
 #include <string.h>
@@ -37,17 +36,16 @@ static void note_incumbent(struct attempt_search *s, const struct forward_settin
 /* Tidies and measures; true, and the items are taken over, if they are the best so far. */
 static bool take_if_better(struct attempt_search *s, struct item_list *items)
 {
-    struct simulation found;
+    uint64_t added_ns;
     s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS;
-    if (!tidy_plan(s->graph, s->request->cap, items) || !prefetch_swaps(s->graph, s->request->cap, items) ||
-        simulate_plan(s->graph, items->items, items->count, s->request->cap, &found, NULL) != SIMULATION_DONE ||
-        found.added_nanoseconds >= s->best_ns) {
+    if (!tidy_plan(s->graph, s->request->cap, items, &added_ns) ||
+        !prefetch_swaps(s->graph, s->request->cap, items, &added_ns) || added_ns >= s->best_ns) {
         items_release(items);
         return false;
     }
     items_release(&s->best);
     s->best = *items;
-    s->best_ns = found.added_nanoseconds;
+    s->best_ns = added_ns;
     return true;
 }
 

@@ -91,20 +91,20 @@ static bool write_moved(const struct prefetcher *f, struct item_list *out)
     return is_done;
 }
 
-static void take_faster(const struct graph *graph, uint64_t cap, struct item_list *plan, struct item_list *moved)
+static void take_faster(const struct prefetcher *f, struct item_list *plan, struct item_list *moved, uint64_t *added_ns)
 {
-    struct simulation before, after;
-    if (simulate_plan(graph, moved->items, moved->count, cap, &after, NULL) == SIMULATION_DONE &&
-        simulate_plan(graph, plan->items, plan->count, cap, &before, NULL) == SIMULATION_DONE &&
-        after.added_nanoseconds < before.added_nanoseconds) {
+    struct simulation after;
+    if (simulate_plan(f->graph, moved->items, moved->count, f->cap, &after, NULL) == SIMULATION_DONE &&
+        after.added_nanoseconds < *added_ns) {
         items_release(plan);
         *plan = *moved;
+        *added_ns = after.added_nanoseconds;
     } else {
         items_release(moved);
     }
 }
 
-bool prefetch_swaps(const struct graph *graph, uint64_t cap, struct item_list *plan)
+bool prefetch_swaps(const struct graph *graph, uint64_t cap, struct item_list *plan, uint64_t *added_ns)
 {
     struct prefetcher f = {.graph = graph, .plan = plan, .cap = cap};
     struct simulation found;
@@ -124,7 +124,7 @@ bool prefetch_swaps(const struct graph *graph, uint64_t cap, struct item_list *p
         choose_targets(&f);
         is_done = write_moved(&f, &moved);
         if (is_done)
-            take_faster(graph, cap, plan, &moved);
+            take_faster(&f, plan, &moved, added_ns);
         else
             items_release(&moved);
     }

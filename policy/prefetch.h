@@ -4,5 +4,6 @@
 #include "policy/items.h"
 #include "policy/residency.h"
 
-/* The plan must be legal under the cap and stays so. False when memory ran out; the plan is then unchanged. */
-bool prefetch_swaps(const struct graph *graph, uint64_t cap, struct item_list *plan);
+/* The plan must be legal under the cap and stays so; *added_ns is the time that it adds. False when memory ran out; the
+ * plan is then unchanged. */
+bool prefetch_swaps(const struct graph *graph, uint64_t cap, struct item_list *plan, uint64_t *added_ns);

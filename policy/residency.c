@@ -185,3 +185,13 @@ bool residency_step(struct residency *r, struct plan_item item)
         return step_in(r, item.index);
     }
 }
+
+bool residency_is_complete(const struct residency *r)
+{
+    for (uint32_t v = 0; v < r->graph->problem->version_count; v++) {
+        bool is_due = residency_is_due(r, v), is_owed = residency_is_owed(r, v);
+        if ((is_due && !residency_has(r, v)) || (is_owed && !(r->state[v] & RESIDENCY_ON_HOST)))
+            return false;
+    }
+    return r->position == r->graph->problem->operation_count;
+}

@@ -69,5 +69,8 @@ static inline bool residency_is_due(const struct residency *residency, uint32_t 
     return residency->graph->problem->versions[version].is_kept && !residency_is_owed(residency, version);
 }
 
+/* Has everything run, and is everything where it must be at the end? */
+bool residency_is_complete(const struct residency *residency);
+
 /* Bytes needed beyond those present while operation o runs (is_replay: again). */
 uint64_t residency_growth(const struct residency *residency, uint32_t operation, bool is_replay);

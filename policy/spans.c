@@ -71,10 +71,20 @@ static void record_operation(struct spans *s, const struct residency *r, struct 
     }
 }
 
+void spans_account(struct spans_found *found, const struct residency *r, struct plan_item item)
+{
+    if (r->step_bytes > found->peak_bytes)
+        found->peak_bytes = r->step_bytes;
+    if (item.verb == PLAN_REPLAY)
+        found->replay_nanoseconds += r->graph->problem->operations[item.index].nanoseconds;
+    found->has_swaps |= item.verb == PLAN_SWAP_IN || item.verb == PLAN_SWAP_OUT || !r->has_begun;
+}
+
 static bool walk(struct spans *s, const struct item_list *plan, struct residency *r, uint32_t *current,
-                 uint32_t *latest)
+                 uint32_t *latest, struct spans_found *found)
 {
     uint32_t need_count = 0, made_count = 0;
+    *found = (struct spans_found){.peak_bytes = r->bytes};
     for (uint32_t v = 0; v < s->graph->problem->version_count; v++) {
         latest[v] = current[v] = POLICY_NONE;
         if (residency_has(r, v))
@@ -96,6 +106,7 @@ static bool walk(struct spans *s, const struct item_list *plan, struct residency
             s->made[made_count++] = open_span(s, current, latest, item.index, entry);
         if (!residency_step(r, item))
             return false;
+        spans_account(found, r, item);
         if (is_skeleton(item.verb))
             s->bytes_during[s->skeleton_count++] = r->step_bytes;
     }
@@ -103,6 +114,7 @@ static bool walk(struct spans *s, const struct item_list *plan, struct residency
         s->spans[k].starts_on_host = r->state[s->spans[k].version] & RESIDENCY_STARTED_ON_HOST;
     s->need_first[s->skeleton_count] = need_count;
     s->made_first[s->skeleton_count] = made_count;
+    found->is_complete = residency_is_complete(r);
     return true;
 }
 
@@ -136,14 +148,14 @@ static bool fill_uses(struct spans *s, const struct residency *r, const uint32_t
     return true;
 }
 
-bool spans_collect(struct spans *s, const struct graph *graph, const struct item_list *plan)
+bool spans_collect(struct spans *s, const struct graph *graph, const struct item_list *plan, struct spans_found *found)
 {
     *s = (struct spans){.graph = graph};
     size_t versions = (size_t)graph->problem->version_count + 1;
     struct residency r = {0};
     uint32_t *current = malloc(sizeof *current * versions * 2);
     bool is_done = current && allocate(s, plan) && residency_begin(&r, graph, UINT64_MAX) &&
-                   walk(s, plan, &r, current, current + versions) && fill_uses(s, &r, current);
+                   walk(s, plan, &r, current, current + versions, found) && fill_uses(s, &r, current);
     residency_end(&r);
     free(current);
     if (!is_done)

@@ -39,8 +39,18 @@ struct spans {
     uint32_t *uses;               /* skeleton entries, by span, ascending */
 };
 
-/* The items must be a legal plan. False when memory ran out; nothing is left allocated then. */
-bool spans_collect(struct spans *s, const struct graph *graph, const struct item_list *plan);
+/* What a plan takes, as far as executing its skeleton shows. */
+struct spans_found {
+    uint64_t peak_bytes, replay_nanoseconds;
+    bool has_swaps;   /* then only the simulator knows the time */
+    bool is_complete; /* in the end all is there that must be */
+};
+
+/* Adds the item that the residency has just stepped through. */
+void spans_account(struct spans_found *found, const struct residency *residency, struct plan_item item);
+
+/* The items must be a legal plan but for the cap. False when memory ran out; nothing is left allocated then. */
+bool spans_collect(struct spans *s, const struct graph *graph, const struct item_list *plan, struct spans_found *found);
 void spans_release(struct spans *s);
 
 /* Takes entry out and whatever becomes useless by that. `on_shrink` (may be NULL) is told which entries
@@ -56,5 +66,5 @@ uint32_t spans_chain_end(struct spans *s, uint32_t span);
 /* Lets `later` continue the span before it: present in between. */
 void spans_join(struct spans *s, uint32_t later);
 
-/* Writes the plan that the living entries make. False when memory ran out or it would not be legal. */
-bool spans_write(struct spans *s, struct item_list *out);
+/* Writes the plan that the living entries make. False when memory ran out or it would not be legal under any cap. */
+bool spans_write(struct spans *s, struct item_list *out, struct spans_found *found);

@@ -10,14 +10,17 @@ struct writer {
     uint32_t *claim;    /* per version: entry up to which it is wanted; POLICY_NONE = not at all */
     uint32_t *swap_ins; /* per version: swap-ins still to come */
     uint32_t *wake_head, *wake_next;
+    struct spans_found found;
     bool has_failed;
 };
 
 static void put(struct writer *w, enum plan_verb verb, uint32_t index)
 {
-    if (w->has_failed || !residency_step(&w->residency, (struct plan_item){(uint32_t)verb, index}) ||
-        !items_append(w->out, verb, index))
+    struct plan_item item = {(uint32_t)verb, index};
+    if (w->has_failed || !residency_step(&w->residency, item) || !items_append(w->out, verb, index))
         w->has_failed = true;
+    else
+        spans_account(&w->found, &w->residency, item);
 }
 
 static void drop(struct writer *w, uint32_t v)
@@ -126,13 +129,16 @@ static void write_all(struct writer *w)
             write_entry(w, entry);
 }
 
-bool spans_write(struct spans *s, struct item_list *out)
+bool spans_write(struct spans *s, struct item_list *out, struct spans_found *found)
 {
     struct writer w;
     bool is_done = writer_begin(&w, s, out);
     if (is_done) {
+        w.found.peak_bytes = w.residency.bytes;
         write_all(&w);
         is_done = !w.has_failed;
+        w.found.is_complete = is_done && residency_is_complete(&w.residency);
+        *found = w.found;
     }
     residency_end(&w.residency);
     free(w.claim);

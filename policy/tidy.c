@@ -34,45 +34,58 @@ static void profile_end(struct profile *pr)
     free(pr->added);
 }
 
-/* [from, to) gets `bytes` more. node covers [low, high). */
-static void add_below(struct profile *pr, uint32_t node, uint32_t low, uint32_t high, uint32_t from, uint32_t to,
-                      int64_t bytes)
+static int64_t larger(int64_t a, int64_t b)
 {
-    if (from >= high || to <= low)
-        return;
-    if (from <= low && high <= to) {
-        pr->most[node] += bytes;
-        pr->added[node] += bytes;
-        return;
-    }
-    uint32_t middle = low + (high - low) / 2;
-    add_below(pr, 2 * node, low, middle, from, to, bytes);
-    add_below(pr, 2 * node + 1, middle, high, from, to, bytes);
-    int64_t a = pr->most[2 * node], b = pr->most[2 * node + 1];
-    pr->most[node] = (a > b ? a : b) + pr->added[node];
+    return a > b ? a : b;
 }
 
-static int64_t most_below(const struct profile *pr, uint32_t node, uint32_t low, uint32_t high, uint32_t from,
-                          uint32_t to)
+static void pull(struct profile *pr, uint32_t node)
 {
-    if (from >= high || to <= low)
-        return INT64_MIN / 2;
-    if (from <= low && high <= to)
-        return pr->most[node];
-    uint32_t middle = low + (high - low) / 2;
-    int64_t a = most_below(pr, 2 * node, low, middle, from, to);
-    int64_t b = most_below(pr, 2 * node + 1, middle, high, from, to);
-    return (a > b ? a : b) + pr->added[node];
+    for (node /= 2; node; node /= 2)
+        pr->most[node] = larger(pr->most[2 * node], pr->most[2 * node + 1]) + pr->added[node];
 }
 
+/* [from, to) gets `bytes` more. */
 static void profile_add(struct profile *pr, uint32_t from, uint32_t to, int64_t bytes)
 {
-    add_below(pr, 1, 0, pr->leaves, from, to, bytes);
+    if (from >= to)
+        return;
+    uint32_t low = from + pr->leaves, high = to + pr->leaves;
+    for (uint32_t a = low, b = high; a < b; a /= 2, b /= 2) {
+        if (a & 1) {
+            pr->most[a] += bytes;
+            pr->added[a++] += bytes;
+        }
+        if (b & 1) {
+            pr->most[--b] += bytes;
+            pr->added[b] += bytes;
+        }
+    }
+    pull(pr, low);
+    pull(pr, high - 1);
 }
 
+/* Most in [from, to); very little where that is empty. */
 static int64_t profile_most(const struct profile *pr, uint32_t from, uint32_t to)
 {
-    return most_below(pr, 1, 0, pr->leaves, from, to);
+    int64_t left = INT64_MIN / 2, right = INT64_MIN / 2;
+    if (from >= to)
+        return left;
+    uint32_t a = from + pr->leaves, b = to + pr->leaves - 1;
+    left = pr->most[a];
+    right = pr->most[b];
+    for (; a / 2 != b / 2; a /= 2, b /= 2) {
+        if (!(a & 1))
+            left = larger(left, pr->most[a + 1]);
+        if (b & 1)
+            right = larger(right, pr->most[b - 1]);
+        left += pr->added[a / 2];
+        right += pr->added[b / 2];
+    }
+    int64_t most = larger(left, right);
+    for (uint32_t node = a / 2; node; node /= 2)
+        most += pr->added[node];
+    return most;
 }
 
 struct filler {
@@ -196,56 +209,66 @@ struct draft {
     uint64_t cap;
     struct item_list *plan;
     uint64_t added_ns; /* UINT64_MAX: not legal under the cap */
+    bool was_over;     /* the plan as given */
 };
 
-static uint64_t added_by(const struct draft *d, const struct item_list *items)
+static uint64_t added_by(const struct draft *d, const struct item_list *items, const struct spans_found *found)
 {
-    struct simulation found;
-    bool is_legal = simulate_plan(d->graph, items->items, items->count, d->cap, &found, NULL) == SIMULATION_DONE;
-    return is_legal ? found.added_nanoseconds : UINT64_MAX;
+    struct simulation simulated;
+    if (!found->has_swaps)
+        return found->is_complete && found->peak_bytes <= d->cap ? found->replay_nanoseconds : UINT64_MAX;
+    bool is_legal = simulate_plan(d->graph, items->items, items->count, d->cap, &simulated, NULL) == SIMULATION_DONE;
+    return is_legal ? simulated.added_nanoseconds : UINT64_MAX;
 }
 
-/* Puts `next` in the place of the plan if it is legal and no worse; releases the other. */
-static bool take_over(struct draft *d, struct item_list *next)
+/* Writes what is left of the spans and puts it in the place of the plan if that is legal and no worse. */
+static bool take_over(struct draft *d, struct spans *s)
 {
-    uint64_t added = added_by(d, next);
+    struct item_list next = {0};
+    struct spans_found found;
+    if (!spans_write(s, &next, &found))
+        return false;
+    uint64_t added = added_by(d, &next, &found);
     if (added == UINT64_MAX || added > d->added_ns) {
-        items_release(next);
+        items_release(&next);
         return false;
     }
     items_release(d->plan);
-    *d->plan = *next;
+    *d->plan = next;
     d->added_ns = added;
     return true;
 }
 
-static bool rewrite(struct draft *d, bool with_filling, uint32_t *filled)
+/* One round: filled gaps only where the plan is legal, 0 where it does not help. False when memory ran out. */
+static bool rewrite(struct draft *d, bool is_first, uint32_t *filled)
 {
     struct spans s;
-    struct item_list next = {0};
+    struct spans_found found;
     *filled = 0;
-    if (!spans_collect(&s, d->graph, d->plan))
+    if (!spans_collect(&s, d->graph, d->plan, &found))
         return false;
+    if (is_first) {
+        d->added_ns = added_by(d, d->plan, &found);
+        d->was_over = d->added_ns == UINT64_MAX; /* earlier drops may help */
+    }
+    bool with_filling = !is_first || !d->was_over;
     spans_remove_useless(&s);
     bool has_memory = !with_filling || fill_gaps(&s, d->cap, filled);
-    if (has_memory && spans_write(&s, &next) && !take_over(d, &next))
+    if (has_memory && !take_over(d, &s))
         *filled = 0;
     spans_release(&s);
     return has_memory;
 }
 
-bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan)
+bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan, uint64_t *added_ns)
 {
-    struct draft d = {graph, cap, plan, UINT64_MAX};
+    struct draft d = {.graph = graph, .cap = cap, .plan = plan};
     uint32_t filled;
-    d.added_ns = added_by(&d, plan);
-    if (d.added_ns == UINT64_MAX && !rewrite(&d, false, &filled)) /* above the cap: earlier drops may help */
+    if (!rewrite(&d, true, &filled))
         return false;
-    for (int round = 0; round < FILL_ROUNDS; round++) {
-        if (!rewrite(&d, true, &filled))
+    for (int round = d.was_over ? 0 : 1; round < FILL_ROUNDS && (filled || !round); round++)
+        if (!rewrite(&d, false, &filled))
             return false;
-        if (!filled)
-            break;
-    }
+    *added_ns = d.added_ns;
     return true;
 }

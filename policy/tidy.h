@@ -5,6 +5,6 @@
 #include "policy/items.h"
 #include "policy/residency.h"
 
-/* The plan must be legal but for the cap; where it passes the cap, it may still do so afterwards. False when memory ran
- * out; the plan is then unchanged. */
-bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan);
+/* The plan must be legal but for the cap; where it passes the cap, it may still do so afterwards: then *added_ns is
+ * UINT64_MAX, otherwise the time that the plan adds. False when memory ran out; the plan is then unchanged. */
+bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan, uint64_t *added_ns);
