@@ -166,12 +166,11 @@ static double price_of(struct forward *f, uint32_t v, const struct need *need)
     return s->flat_hold ? 1e30 : cost_per_byte(f, v, need->until) * URGENT;
 }
 
-static double score_of(struct forward *f, uint32_t v)
+static double score_of(struct forward *f, uint32_t v, struct need need)
 {
     const struct graph *g = f->graph;
     const struct forward_settings *s = f->settings;
     const struct policy_version *version = &g->problem->versions[v];
-    struct need need = need_of(f, v);
     bool is_priced = s->hold && f->residency.position <= s->pivot;
     bool is_dead = need.until < f->residency.position || need.next == POLICY_NONE;
     if (is_dead && !(is_priced && s->hold[v] > 0))
@@ -250,7 +249,7 @@ void pressure_offer(struct forward *f, uint32_t v)
         wait_until(f, v, version->droppable_from);
         return;
     }
-    heap_push(f, (struct pressure_entry){score_of(f, v), v, ++f->versions[v].stamp});
+    heap_push(f, (struct pressure_entry){score_of(f, v, need_of(f, v)), v, ++f->versions[v].stamp});
 }
 
 /* Collects the absent ancestors that v's absence until `until` will need as well; false where one of them
@@ -302,9 +301,9 @@ static void propagate_next(struct forward *f, uint32_t version, uint32_t next)
     }
 }
 
-bool pressure_drop(struct forward *f, uint32_t v)
+/* Drops (or swaps out) v, which is needed where `need` says, if that is legal and safe. */
+static bool drop(struct forward *f, uint32_t v, struct need need)
 {
-    struct need need = need_of(f, v);
     bool is_needed = need.next != POLICY_NONE && need.until >= f->residency.position;
     uint32_t count = 0;
     if (!is_needed || is_on_host(f, v)) {
@@ -373,7 +372,7 @@ static bool drop_waiting_from(struct forward *f, bool is_before_turn)
             uint32_t v = g->needs[n], position = f->residency.position;
             const struct policy_version *version = &g->problem->versions[v];
             if (!is_absent(f, v) && version->bytes && version->droppable_from <= position &&
-                is_from_before_turn(f, v) == is_before_turn && !is_needed_by(g, top, v) && pressure_drop(f, v))
+                is_from_before_turn(f, v) == is_before_turn && !is_needed_by(g, top, v) && drop(f, v, need_of(f, v)))
                 return true;
         }
     }
@@ -396,7 +395,8 @@ static bool drop_least(struct forward *f)
         uint32_t v = entry.version;
         if (entry.stamp != f->versions[v].stamp || is_absent(f, v) || f->versions[v].locks)
             continue;
-        double score = score_of(f, v);
+        struct need need = need_of(f, v);
+        double score = score_of(f, v, need);
         if (f->heap_count && score > f->heap[0].score && rescored < RESCORE_LIMIT) {
             rescored++;
             heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
@@ -407,7 +407,7 @@ static bool drop_least(struct forward *f)
             heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
             return true;
         }
-        if (pressure_drop(f, v))
+        if (drop(f, v, need))
             return true;
     }
     return false;

@@ -4,7 +4,7 @@
  * the rebuilding of something else that is) can be rebuilt at every position at which it will be needed:
  *     absent v, need_until >= position  =>  on the host, or rebuildable_until[v] >= need_until
  *                                              and the same for what its producer reads.
- * pressure_drop refuses what would break it.
+ * What would break it is not dropped.
  */
 #pragma once
 #include "policy/forward.h"
@@ -70,7 +70,5 @@ void pressure_offer(struct forward *f, uint32_t version);
 void pressure_wake(struct forward *f);
 /* Drops or swaps out what has the lowest score until `growth` more bytes fit. False: nothing is left. */
 bool pressure_make_room(struct forward *f, uint64_t growth);
-/* Drops (or swaps out) v if that is legal and safe. */
-bool pressure_drop(struct forward *f, uint32_t version);
 /* v became absent because it was replaced: remembers for what it is still needed. */
 void pressure_note_replaced(struct forward *f, uint32_t version);
