@@ -10,12 +10,12 @@ enum standing {
     STANDING_GIVEN,  /* there at the pivot whatever the plan */
     STANDING_WANTED, /* the program needs it later; may be dropped and rebuilt */
     STANDING_DEAD,   /* not needed by the program any more; can be held */
-    STANDING_GONE    /* overwritten before the pivot: only rebuilding brings it back */
+    STANDING_GONE    /* overwritten before the pivot: there only if it was rebuilt since */
 };
 
 struct hold {
     uint32_t version, node, producer; /* producer: operation, or POLICY_NONE where only holding helps */
-    uint32_t edge;
+    uint32_t edge;                    /* POLICY_NONE where holding is impossible */
 };
 
 struct solver {
@@ -32,6 +32,7 @@ struct solver {
     int64_t room;        /* cap - what is given; may be negative */
     double value, bound; /* cut - price x room: at this price, and the greatest so far */
     double *threshold;
+    int64_t most_bytes; /* of one operation's wanted outputs, or of one version that can be held */
 };
 
 static bool is_needed_at(const struct graph *g, uint32_t pivot, uint32_t v)
@@ -47,7 +48,7 @@ static bool is_given(const struct graph *g, uint32_t pivot, uint32_t v)
     for (uint32_t k = g->need_first[pivot]; k < g->need_first[pivot + 1]; k++)
         if (g->needs[k] == v)
             return true;
-    return is_needed_at(g, pivot, v) && g->rebuildable_until[v] <= pivot;
+    return is_needed_at(g, pivot, v) && g->latest_rebuild[v] <= pivot;
 }
 
 static enum standing standing_of(const struct graph *g, uint32_t pivot, uint32_t v)
@@ -83,7 +84,13 @@ static uint64_t given_bytes(const struct solver *s)
 
 static bool can_run_again(const struct solver *s, uint32_t o)
 {
-    return s->graph->until[o] > s->pivot;
+    return s->graph->latest_replay[o] > s->pivot;
+}
+
+/* What was overwritten can be there only if it was made again before the pivot. */
+static bool can_be_held(const struct solver *s, uint32_t v)
+{
+    return s->standing[v] == STANDING_DEAD || s->graph->latest_rebuild[v] > graph_replaced_at(s->graph, v);
 }
 
 static void connect_input(struct solver *s, uint32_t o, uint32_t v)
@@ -93,28 +100,22 @@ static void connect_input(struct solver *s, uint32_t o, uint32_t v)
         return;
     if (s->node_of[v] == POLICY_NONE) {
         uint32_t producer = version->producer, node = s->pivot + s->hold_count;
-        bool is_gone = s->standing[v] == STANDING_GONE;
-        bool can_rebuild = producer != POLICY_NONE && can_run_again(s, producer);
+        bool can_rebuild = producer != POLICY_NONE && can_run_again(s, producer), can_hold = can_be_held(s, v);
         uint32_t edge =
-            flow_connect(&s->flow, node, can_rebuild ? producer : s->flow.node_count, is_gone ? FLOW_INFINITE : 0);
+            flow_connect(&s->flow, node, can_rebuild ? producer : s->flow.node_count, can_hold ? 0 : FLOW_INFINITE);
         s->node_of[v] = node;
         s->holds[s->hold_count++] =
-            (struct hold){v, node, can_rebuild ? producer : POLICY_NONE, is_gone ? POLICY_NONE : edge};
+            (struct hold){v, node, can_rebuild ? producer : POLICY_NONE, can_hold ? edge : POLICY_NONE};
     }
     flow_connect(&s->flow, o, s->node_of[v], FLOW_INFINITE);
 }
 
-/* Does running o again take its k-th need? What an output replaces is needed only where that output is absent. */
+/* Does running o again take its k-th need? What an output replaces is not needed where that output is there and
+ * another one is wanted. */
 static bool takes_input(const struct solver *s, uint32_t o, uint32_t k)
 {
-    const struct graph *g = s->graph;
-    const struct policy_operation *op = &g->problem->operations[o];
-    if (k < g->need_first[o] + op->read_count)
-        return true;
-    uint32_t output = g->replaced_by[g->needs[k]];
-    bool is_sole =
-        s->standing[output] == STANDING_WANTED && s->wanted_bytes[o] == (int64_t)g->problem->versions[output].bytes;
-    return s->standing[output] == STANDING_GONE || is_sole;
+    const struct policy_operation *op = &s->graph->problem->operations[o];
+    return k < s->graph->need_first[o] + op->read_count || op->write_count == 1;
 }
 
 static void build_network(struct solver *s)
@@ -213,7 +214,8 @@ static void note_held(const struct solver *s, struct cut *out)
 {
     memset(out->is_held, 0, s->graph->problem->version_count * sizeof *out->is_held);
     for (uint32_t k = 0; k < s->hold_count; k++)
-        out->is_held[s->holds[k].version] = is_held_now(s, &s->holds[k]);
+        out->is_held[s->holds[k].version] =
+            s->standing[s->holds[k].version] == STANDING_DEAD && is_held_now(s, &s->holds[k]);
 }
 
 /* What one solved price says about the bound as a function of the price: a line that touches it there. */
@@ -265,6 +267,15 @@ static double typical_price(const struct solver *s)
     return ((double)s->graph->clock[s->pivot] + 1) / bytes;
 }
 
+/* Do the kept bytes exceed the room by more than any work could save? At this price a byte less would have cost more
+ * than all work there is, had there been a way (rounding apart, a nanosecond per version). */
+static bool can_never_fit(const struct solver *s, double excess)
+{
+    const struct policy_problem *p = s->graph->problem;
+    double work = (double)s->graph->clock[s->pivot] + 2.0 * p->version_count;
+    return excess * s->price > work && worth(s->price, s->most_bytes) < FLOW_INFINITE / 65536;
+}
+
 static bool search_price(struct solver *s, struct cut *out)
 {
     struct snapshot shot = {0};
@@ -277,6 +288,10 @@ static bool search_price(struct solver *s, struct cut *out)
             break;
         solve_at(s, price);
         struct tangent here = tangent_at(s);
+        if (can_never_fit(s, here.slope)) {
+            s->bound = HUGE_VAL;
+            break;
+        }
         if (fits) {
             beyond++;
         } else if (here.slope <= 0) {
@@ -287,10 +302,10 @@ static bool search_price(struct solver *s, struct cut *out)
             low = here;
         }
     }
-    if (!fits)
-        s->bound = HUGE_VAL;
-    else if (is_done)
+    if (fits && is_done)
         is_done = narrow(s, &shot, low, high, out);
+    else
+        out->price = s->price;
     free(shot.edges);
     free(shot.excess);
     return is_done;
@@ -350,8 +365,7 @@ static bool round_room(struct solver *s)
     if (!bytes)
         return false;
     for (uint32_t v = 0; v < p->version_count; v++) {
-        bool may_be_kept = s->standing[v] == STANDING_WANTED || s->standing[v] == STANDING_DEAD;
-        if (may_be_kept && p->versions[v].bytes && is_born_before(s->graph, v, s->pivot))
+        if (s->standing[v] != STANDING_GIVEN && p->versions[v].bytes && is_born_before(s->graph, v, s->pivot))
             rest += bytes[count++] = p->versions[v].bytes;
     }
     qsort(bytes, count, sizeof *bytes, descending);
@@ -372,8 +386,14 @@ static bool prepare(struct solver *s, uint64_t cap, double *threshold)
     s->room = (int64_t)cap - (int64_t)given_bytes(s);
     s->threshold = threshold;
     build_network(s);
-    for (uint32_t o = 0; o < s->pivot; o++)
+    for (uint32_t o = 0; o < s->pivot; o++) {
         s->wanted += s->wanted_bytes[o];
+        s->most_bytes = s->wanted_bytes[o] > s->most_bytes ? s->wanted_bytes[o] : s->most_bytes;
+    }
+    for (uint32_t k = 0; k < s->hold_count; k++) {
+        int64_t bytes = (int64_t)s->graph->problem->versions[s->holds[k].version].bytes;
+        s->most_bytes = bytes > s->most_bytes ? bytes : s->most_bytes;
+    }
     return !s->flow.has_failed && (s->room < 0 || round_room(s));
 }
 

@@ -17,10 +17,10 @@ struct explorer {
     const struct graph *graph;
     const struct strategy_request *request;
     struct states states;
-    uint64_t *useful;        /* per position: versions that something may still be made from, or that are needed */
-    uint64_t *wanted;        /* per position: versions made before that the program needs from there on */
-    uint64_t *droppable;     /* per position: versions that may be dropped there */
-    uint64_t *reads, *makes; /* per operation */
+    uint64_t *useful;    /* per position: versions that something may still be made from, or that are needed */
+    uint64_t *wanted;    /* per position: versions made before that the program needs from there on */
+    uint64_t *droppable; /* per position: versions that may be dropped there */
+    uint64_t *reads, *makes, *in_place; /* per operation; in_place: what it makes in the place of others */
     uint32_t drops_tried;
     bool is_incomplete; /* some choice was left out: the result may be improved on */
 };
@@ -29,7 +29,8 @@ struct explorer {
 struct move {
     uint32_t from, operation;
     bool is_replay;
-    uint64_t present, candidates; /* versions; candidates may be dropped for it */
+    uint64_t dropped;             /* versions: already dropped for it */
+    uint64_t present, candidates; /* the others that are there, and of these what may be dropped for it as well */
     uint64_t lack;                /* bytes that must be dropped */
 };
 
@@ -41,6 +42,11 @@ static uint64_t bit(uint32_t v)
 static uint32_t lowest(uint64_t set)
 {
     return (uint32_t)__builtin_ctzll(set);
+}
+
+static uint32_t highest(uint64_t set)
+{
+    return 63 - (uint32_t)__builtin_clzll(set);
 }
 
 static uint64_t bytes_of(const struct policy_problem *p, uint64_t set)
@@ -58,8 +64,11 @@ static void fill_operations(struct explorer *x)
     for (uint32_t o = 0; o < p->operation_count; o++) {
         for (uint32_t k = 0; k < p->operations[o].read_count; k++)
             x->reads[o] |= bit(p->reads[p->operations[o].first_read + k]);
-        for (uint32_t k = 0; k < p->operations[o].write_count; k++)
-            x->makes[o] |= bit(p->writes[p->operations[o].first_write + k]);
+        for (uint32_t k = 0; k < p->operations[o].write_count; k++) {
+            uint32_t v = p->writes[p->operations[o].first_write + k];
+            x->makes[o] |= bit(v);
+            x->in_place[o] |= p->versions[v].replaces == POLICY_NONE ? 0 : bit(v);
+        }
     }
 }
 
@@ -74,6 +83,20 @@ static uint64_t inputs_for(const struct explorer *x, uint32_t o, uint64_t made)
     return inputs;
 }
 
+/* What takes away, by its making, a version that may be there again and not be dropped yet. */
+static uint64_t takers(const struct graph *g, uint32_t at)
+{
+    const struct policy_problem *p = g->problem;
+    uint64_t set = 0;
+    for (uint32_t v = 0; v < p->version_count; v++) {
+        uint32_t old = p->versions[v].replaces;
+        if (old != POLICY_NONE && p->versions[v].producer < at && p->versions[old].droppable_from > at &&
+            g->latest_rebuild[old] > p->versions[v].producer)
+            set |= bit(v);
+    }
+    return set;
+}
+
 static void fill_positions(struct explorer *x)
 {
     const struct graph *g = x->graph;
@@ -86,10 +109,12 @@ static void fill_positions(struct explorer *x)
             x->droppable[at] |= p->versions[v].droppable_from <= at && p->versions[v].bytes ? bit(v) : 0;
             x->wanted[at] |= is_needed && (producer == POLICY_NONE || producer < at) ? bit(v) : 0;
         }
-        x->useful[at] = x->wanted[at];
+        x->useful[at] = x->wanted[at] | takers(g, at);
         for (uint32_t o = at; o-- > 0;)
-            if (g->until[o] >= at && (x->makes[o] & x->useful[at]))
+            if (g->latest_replay[o] >= at && (x->makes[o] & x->useful[at])) {
+                x->useful[at] |= x->in_place[o]; /* where it is there, what it replaces need not be */
                 x->useful[at] |= inputs_for(x, o, x->useful[at]);
+            }
     }
 }
 
@@ -102,7 +127,7 @@ static uint64_t estimate(const struct explorer *x, uint32_t position, uint64_t p
     while (missing) {
         uint32_t v = lowest(missing), o = p->versions[v].producer;
         missing &= missing - 1;
-        if (o == POLICY_NONE || g->until[o] < position)
+        if (o == POLICY_NONE || g->latest_replay[o] < position)
             return IMPOSSIBLE;
         time += made & bit(v) ? 0 : p->operations[o].nanoseconds;
         made |= x->makes[o];
@@ -133,7 +158,7 @@ static void reach(struct explorer *x, const struct move *m, uint64_t dropped)
     if (rest == IMPOSSIBLE || cost + rest >= x->request->give_up_ns)
         return;
     states_offer(&x->states, &(struct state){.present = present,
-                                             .dropped_before = dropped,
+                                             .dropped_before = dropped | m->dropped,
                                              .dropped_after = useless,
                                              .cost = cost,
                                              .estimate = cost + rest,
@@ -179,31 +204,40 @@ static void choose_drops(struct explorer *x, const struct move *m)
     }
 }
 
-static void try_operation(struct explorer *x, uint32_t from, uint32_t o, bool is_replay)
+static void try_without(struct explorer *x, uint32_t from, uint32_t o, bool is_replay, uint64_t dropped)
 {
     const struct policy_problem *p = x->graph->problem;
     const struct policy_operation *op = &p->operations[o];
     uint32_t position = x->states.all[from].position;
-    uint64_t present = x->states.all[from].present, fresh = x->makes[o] & ~present;
+    uint64_t present = x->states.all[from].present & ~dropped, fresh = x->makes[o] & ~present;
     uint64_t inputs = inputs_for(x, o, fresh);
     if (inputs & ~present)
         return;
-    uint64_t growth = op->workspace_bytes + (is_replay ? op->scratch_bytes : 0), fixed = inputs;
+    uint64_t growth = op->workspace_bytes + (is_replay ? op->scratch_bytes : 0);
     for (uint64_t made = x->makes[o]; made; made &= made - 1) {
         const struct policy_version *version = &p->versions[lowest(made)];
         bool takes_over = version->replaces != POLICY_NONE;
         growth += takes_over && (fresh & bit(lowest(made))) ? 0 : version->bytes;
-        fixed |= takes_over ? bit(lowest(made)) : 0;
     }
     uint64_t bytes = bytes_of(p, present) + growth, cap = x->request->cap;
-    struct move move = {from, o, is_replay, present, present & x->droppable[position] & ~fixed, 0};
-    x->drops_tried = 0;
+    uint64_t fixed = inputs | x->in_place[o];
+    struct move move = {from, o, is_replay, dropped, present, present & x->droppable[position] & ~fixed, 0};
     if (bytes <= cap) {
         reach(x, &move, 0);
         return;
     }
     move.lack = bytes - cap;
     choose_drops(x, &move);
+    /* what is there and would go to scratch may be dropped and made in place instead */
+    for (uint64_t set = present & x->in_place[o] & x->droppable[position] & ~inputs; set; set &= set - 1)
+        if (!dropped || lowest(set) > highest(dropped))
+            try_without(x, from, o, is_replay, dropped | bit(lowest(set)));
+}
+
+static void try_operation(struct explorer *x, uint32_t from, uint32_t o, bool is_replay)
+{
+    x->drops_tried = 0;
+    try_without(x, from, o, is_replay, 0);
 }
 
 static void expand(struct explorer *x, uint32_t index)
@@ -215,7 +249,7 @@ static void expand(struct explorer *x, uint32_t index)
     if (position < g->problem->operation_count)
         try_operation(x, index, position, false);
     for (uint32_t o = 0; o < position; o++)
-        if (g->until[o] >= position && (x->makes[o] & absent_useful))
+        if (g->latest_replay[o] >= position && (x->makes[o] & absent_useful))
             try_operation(x, index, o, true);
 }
 
@@ -250,13 +284,14 @@ static bool begin(struct explorer *x)
 {
     const struct policy_problem *p = x->graph->problem;
     size_t positions = (size_t)p->operation_count + 1;
-    x->useful = calloc(positions * 5, sizeof *x->useful);
+    x->useful = calloc(positions * 6, sizeof *x->useful);
     if (!x->useful || !states_begin(&x->states))
         return false;
     x->wanted = x->useful + positions;
     x->droppable = x->wanted + positions;
     x->reads = x->droppable + positions;
     x->makes = x->reads + positions;
+    x->in_place = x->makes + positions;
     fill_operations(x);
     fill_positions(x);
     return true;

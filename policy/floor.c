@@ -1,5 +1,5 @@
-/* The floor of memory: what every execution needs at its worst operation. */
-#include "policy/graph.h"
+#include "policy/floor.h"
+#include "policy/impossible.h"
 #include "policy/plan.h"
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ static uint32_t forced_from(const struct graph *g, uint32_t v, bool can_swap)
     uint32_t producer = g->problem->versions[v].producer, born = producer == POLICY_NONE ? 0 : producer + 1;
     if (can_swap && g->problem->versions[v].is_swappable)
         return POLICY_NONE;
-    return g->rebuildable_until[v] + 1 > born ? g->rebuildable_until[v] + 1 : born;
+    return g->latest_rebuild[v] + 1 > born ? g->latest_rebuild[v] + 1 : born;
 }
 
 static void force(int64_t *change, uint32_t from, uint32_t to, uint64_t bytes)
@@ -68,7 +68,8 @@ static uint64_t transient_bytes(const struct graph *g, uint32_t o, const struct 
     return bytes;
 }
 
-static uint64_t greatest(const struct graph *g, bool can_swap, int64_t *change, struct forced *forced)
+static uint64_t greatest(const struct graph *g, bool can_swap, int64_t *change, struct forced *forced,
+                         uint32_t *operation)
 {
     const struct policy_problem *p = g->problem;
     uint64_t floor = 0, start = p->fixed_bytes;
@@ -80,12 +81,24 @@ static uint64_t greatest(const struct graph *g, bool can_swap, int64_t *change, 
         start += is_there ? p->versions[v].bytes : 0;
     }
     floor = start;
+    *operation = 0;
     int64_t held = (int64_t)p->fixed_bytes;
     for (uint32_t o = 0; o <= p->operation_count; o++) {
         held += change[o];
         uint64_t now = (uint64_t)held + (o < p->operation_count ? transient_bytes(g, o, forced) : 0);
+        *operation = now > floor ? o : *operation;
         floor = now > floor ? now : floor;
     }
+    return floor;
+}
+
+uint64_t floor_of_operations(const struct graph *g, bool can_swap, uint32_t *operation)
+{
+    int64_t *change = calloc((size_t)g->problem->operation_count + 3, sizeof *change);
+    struct forced *forced = malloc(sizeof *forced * ((size_t)g->problem->version_count + 1));
+    uint64_t floor = change && forced ? greatest(g, can_swap, change, forced, operation) : UINT64_MAX;
+    free(change);
+    free(forced);
     return floor;
 }
 
@@ -94,12 +107,11 @@ uint64_t policy_floor_bytes(const struct policy_problem *problem)
     struct graph g;
     if (!policy_problem_is_valid(problem, NULL, 0) || !graph_build(&g, problem))
         return UINT64_MAX;
-    int64_t *change = calloc((size_t)problem->operation_count + 3, sizeof *change);
-    struct forced *forced = malloc(sizeof *forced * ((size_t)problem->version_count + 1));
     bool can_swap = problem->out_bytes_per_ns > 0 && problem->in_bytes_per_ns > 0;
-    uint64_t floor = change && forced ? greatest(&g, can_swap, change, forced) : UINT64_MAX;
-    free(change);
-    free(forced);
+    uint32_t operation;
+    uint64_t floor = floor_of_operations(&g, can_swap, &operation);
+    if (!can_swap && floor != UINT64_MAX)
+        floor = impossible_floor(&g, floor);
     graph_release(&g);
     return floor;
 }

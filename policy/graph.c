@@ -225,6 +225,27 @@ static void fill_limits(struct graph *g)
     }
 }
 
+/* What is overwritten is at hand again for as long as wanted once it was rebuilt after that. */
+static void fill_latest(struct graph *g)
+{
+    const struct policy_problem *p = g->problem;
+    for (uint32_t o = 0; o < p->operation_count; o++) {
+        const struct policy_operation *op = &p->operations[o];
+        uint32_t latest = op->replayable_until < p->operation_count ? op->replayable_until : p->operation_count;
+        for (uint32_t k = 0; k < op->read_count; k++) {
+            uint32_t v = p->reads[op->first_read + k], replaced = graph_replaced_at(g, v);
+            if (g->replaced_by[v] != POLICY_NONE && g->latest_rebuild[v] <= replaced && replaced < latest)
+                latest = replaced;
+        }
+        g->latest_replay[o] = latest > o ? latest : 0;
+        for (uint32_t k = 0; k < op->write_count; k++) {
+            uint32_t v = p->writes[op->first_write + k], old = p->versions[v].replaces;
+            bool is_lost = old != POLICY_NONE && g->latest_rebuild[old] <= o;
+            g->latest_rebuild[v] = is_lost ? 0 : g->latest_replay[o];
+        }
+    }
+}
+
 bool graph_build(struct graph *g, const struct policy_problem *p)
 {
     size_t operations = (size_t)p->operation_count + 1, versions = (size_t)p->version_count + 1;
@@ -241,11 +262,14 @@ bool graph_build(struct graph *g, const struct policy_problem *p)
     g->last_need = malloc(sizeof(uint32_t) * versions);
     g->until = calloc(operations, sizeof(uint32_t));
     g->rebuildable_until = calloc(versions, sizeof(uint32_t));
+    g->latest_replay = calloc(operations, sizeof(uint32_t));
+    g->latest_rebuild = calloc(versions, sizeof(uint32_t));
     g->clock = calloc(operations, sizeof(uint64_t));
     g->growth = malloc(sizeof(uint64_t) * operations);
     g->is_in_place = calloc(operations, sizeof(bool));
     if (!g->need_first || !g->needs || !g->reader_first || !g->readers || !g->replaced_by || !g->host_root ||
-        !g->last_need || !g->until || !g->rebuildable_until || !g->clock || !g->growth || !g->is_in_place) {
+        !g->last_need || !g->until || !g->rebuildable_until || !g->clock || !g->growth || !g->is_in_place ||
+        !g->latest_replay || !g->latest_rebuild) {
         graph_release(g);
         return false;
     }
@@ -254,6 +278,7 @@ bool graph_build(struct graph *g, const struct policy_problem *p)
     fill_readers(g);
     fill_host_roots(g);
     fill_limits(g);
+    fill_latest(g);
     return true;
 }
 
@@ -268,6 +293,8 @@ void graph_release(struct graph *g)
     free(g->last_need);
     free(g->until);
     free(g->rebuildable_until);
+    free(g->latest_replay);
+    free(g->latest_rebuild);
     free(g->clock);
     free(g->growth);
     free(g->is_in_place);

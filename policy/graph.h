@@ -6,8 +6,9 @@
  * by those versions that its outputs replace and that are not among the reads. A replay needs the reads,
  * and of the rest only those whose replacing output is absent.
  *
- * until[o] is the greatest position at which o can be replayed by any plan: replayable_until, lowered by
- * inputs that are overwritten by then and cannot be rebuilt themselves. 0 = never.
+ * until[o] is a position up to which o can be replayed by rebuilding what it reads: replayable_until, lowered by
+ * inputs that are overwritten by then and cannot be rebuilt themselves. 0 = never. A plan that holds what it rebuilt
+ * may do so later, up to latest_replay[o]: that is what certificates go by.
  */
 #pragma once
 #include "policy/problem.h"
@@ -25,6 +26,8 @@ struct graph {
                                     the producer's own position (0 if there is none) if it is never needed */
     uint32_t *until;             /* per operation, see above */
     uint32_t *rebuildable_until; /* per version: greatest position at which it can be rebuilt; 0 = never */
+    uint32_t *latest_replay;     /* per operation: no plan replays it at a greater position; 0 = never */
+    uint32_t *latest_rebuild;    /* per version: no plan makes it again at a greater position; 0 = never */
     uint64_t *clock;             /* operation_count + 1: program time at each position */
     uint64_t *growth;            /* per operation: bytes that its run takes beyond what is present */
     bool *is_in_place;           /* per operation: does one of its outputs replace a version? */
@@ -41,6 +44,13 @@ void graph_release(struct graph *graph);
 static inline bool graph_is_needed(const struct graph *graph, uint32_t version)
 {
     return graph->problem->versions[version].is_kept || graph->reader_first[version + 1] > graph->reader_first[version];
+}
+
+/* Is v there from the beginning to the end whatever the plan, swapping aside? */
+static inline bool graph_is_always_there(const struct graph *graph, uint32_t version)
+{
+    const struct policy_version *v = &graph->problem->versions[version];
+    return v->producer == POLICY_NONE && v->droppable_from == POLICY_NONE && graph->replaced_by[version] == POLICY_NONE;
 }
 
 /* Position at which the program overwrites v in place, or operation_count where it never does. */

@@ -1,6 +1,7 @@
 #include "policy/plan.h"
 #include "policy/bound.h"
 #include "policy/check.h"
+#include "policy/impossible.h"
 #include "policy/strategy.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -183,24 +184,55 @@ static uint64_t start_bytes(const struct policy_problem *p)
     return bytes;
 }
 
-/* The search for the floor takes longer than a plan: only where the caller wants to know. */
-static enum policy_status report_infeasible(const struct graph *graph, const struct policy_options *options,
-                                            uint64_t *floor_bytes, char *why, size_t why_bytes)
+static void explain_lack(const struct graph *graph, const struct policy_options *options, const struct plan *plan,
+                         const uint64_t *floor_bytes, char *why, size_t why_bytes)
 {
-    if (floor_bytes)
-        *floor_bytes = find_floor(graph, options, options->cap_bytes);
     uint64_t start = start_bytes(graph->problem);
-    if (why && why_bytes && !options->may_swap && start > options->cap_bytes)
+    int used;
+    if (!options->may_swap && start > options->cap_bytes) {
         snprintf(why, why_bytes,
                  "no plan holds a cap of %" PRIu64 " bytes by recomputation alone: %" PRIu64
                  " bytes are there when the iteration starts, and nothing can rebuild them",
                  options->cap_bytes, start);
-    else if (why && why_bytes && floor_bytes)
-        snprintf(why, why_bytes, "no plan holds a cap of %" PRIu64 " bytes; the smallest that would do is %" PRIu64,
-                 options->cap_bytes, *floor_bytes);
-    else if (why && why_bytes)
-        snprintf(why, why_bytes, "no plan holds a cap of %" PRIu64 " bytes", options->cap_bytes);
+        return;
+    }
+    if (plan->needed_bytes && plan->needing_operation < graph->problem->operation_count)
+        used = snprintf(why, why_bytes,
+                        "no plan can hold a cap of %" PRIu64 " bytes by recomputation alone: operation %" PRIu32
+                        ", and what it takes to make its inputs, needs at least %" PRIu64,
+                        options->cap_bytes, plan->needing_operation, plan->needed_bytes);
+    else if (plan->needed_bytes)
+        used = snprintf(why, why_bytes,
+                        "no plan can hold a cap of %" PRIu64
+                        " bytes by recomputation alone: what must be there at the end needs at least %" PRIu64,
+                        options->cap_bytes, plan->needed_bytes);
+    else
+        used = snprintf(why, why_bytes, "no plan was found under a cap of %" PRIu64 " bytes", options->cap_bytes);
+    if (floor_bytes && used > 0 && (size_t)used < why_bytes)
+        snprintf(why + used, why_bytes - (size_t)used, "; the smallest cap with a known plan is %" PRIu64 " bytes",
+                 *floor_bytes);
+}
+
+/* The search for the floor takes longer than a plan: only where the caller wants to know. */
+static enum policy_status report_infeasible(const struct graph *graph, const struct policy_options *options,
+                                            const struct plan *plan, uint64_t *floor_bytes, char *why, size_t why_bytes)
+{
+    if (floor_bytes)
+        *floor_bytes = find_floor(graph, options, options->cap_bytes);
+    if (why && why_bytes)
+        explain_lack(graph, options, plan, floor_bytes, why, why_bytes);
     return POLICY_INFEASIBLE;
+}
+
+/* True where no plan without swapping can exist; `out` then says why. */
+static bool is_impossible(const struct graph *graph, const struct policy_options *options, struct plan *out)
+{
+    struct impossible found;
+    if (options->may_swap || impossible_under(graph, options->cap_bytes, &found) != IMPOSSIBLE_PROVEN)
+        return false;
+    *out = (struct plan){
+        .bound_nanoseconds = UINT64_MAX, .needed_bytes = found.bytes, .needing_operation = found.operation};
+    return true;
 }
 
 static bool is_known_strategy(const char *name)
@@ -279,8 +311,11 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
     struct strategy_request request = request_for(graph, options, options->cap_bytes, &effort);
     if (graph->problem->operation_count == 0) {
         enum policy_status status = make_empty(graph, options, out);
-        return status == POLICY_INFEASIBLE ? report_infeasible(graph, options, floor_bytes, why, why_bytes) : status;
+        return status == POLICY_INFEASIBLE ? report_infeasible(graph, options, out, floor_bytes, why, why_bytes)
+                                           : status;
     }
+    if (is_impossible(graph, options, out))
+        return report_infeasible(graph, options, out, floor_bytes, why, why_bytes);
     struct cut cut = {0};
     enum strategy_result result = STRATEGY_NO_MEMORY;
     if (prepare(graph, options, &request, &cut))
@@ -293,8 +328,12 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
         return POLICY_NO_MEMORY;
     }
     out->bound_nanoseconds = request.bound_ns;
+    if (request.bound_ns == UINT64_MAX) {
+        out->needed_bytes = options->cap_bytes + 1;
+        out->needing_operation = request.pivot;
+    }
     if (result != STRATEGY_FOUND)
-        return report_infeasible(graph, options, floor_bytes, why, why_bytes);
+        return report_infeasible(graph, options, out, floor_bytes, why, why_bytes);
     *out = (struct plan){.items = best.items.items,
                          .item_count = best.items.count,
                          .peak_bytes = best.found.peak_bytes,

@@ -27,6 +27,10 @@ struct plan {
     uint64_t bound_nanoseconds; /* no plan adds less than this (certificate); 0 if none was computed. Filled on
                                    POLICY_INFEASIBLE as well: UINT64_MAX = impossible without swapping */
     const char *strategy;       /* name of the strategy that made it; static string */
+    /* On POLICY_INFEASIBLE, where that is proven: bytes that any plan without swapping needs, 0 otherwise, and at which
+       operation (operation_count: at the end). */
+    uint64_t needed_bytes;
+    uint32_t needing_operation;
 };
 
 enum policy_status {
@@ -53,6 +57,6 @@ enum policy_status policy_make_plan(const struct policy_problem *problem, const 
                                     struct plan *out, uint64_t *floor_bytes, char *why, size_t why_bytes);
 void plan_release(struct plan *plan);
 
-/* Least cap under which any execution is possible: fixed bytes + the greatest single operation, counting
- * also what cannot be dropped at that time. */
+/* No execution is possible under less. Fixed bytes + the greatest single operation, counting also what cannot be
+ * dropped at that time; without a swap bandwidth also what policy/impossible.h proves. */
 uint64_t policy_floor_bytes(const struct policy_problem *problem);

@@ -234,9 +234,34 @@ static enum policy_status make_plan(struct planned *p, uint64_t *floor, char *wh
     return status;
 }
 
+/* Where it is proven that there is no plan without swapping, and swapping is not to be had: why. */
+static void refuse_cap(const struct planned *p, uint64_t floor)
+{
+    char size[16], needed[16];
+    const struct verb_input *input = p->input;
+    uint32_t operation = p->plan.needing_operation;
+    if (!p->plan.needed_bytes)
+        fprintf(stderr, "reprise: plan: no plan under this cap;");
+    else if (operation < input->problem->operation_count)
+        fprintf(
+            stderr,
+            "reprise: plan: no plan is possible under this cap: operation %u (%s), and what it takes to make what it "
+            "reads, needs %s (%llu bytes) at least;",
+            operation, input->groups[input->group_of[operation]].name, report_size(p->plan.needed_bytes, needed),
+            (unsigned long long)p->plan.needed_bytes);
+    else
+        fprintf(
+            stderr,
+            "reprise: plan: no plan is possible under this cap: what must be there at the end needs %s (%llu bytes) at "
+            "least;",
+            report_size(p->plan.needed_bytes, needed), (unsigned long long)p->plan.needed_bytes);
+    fprintf(stderr, " the smallest that would do is %s (%llu bytes)\n", report_size(floor, size),
+            (unsigned long long)floor);
+}
+
 static int plan_under(struct planned *p, const char *path)
 {
-    char why[256] = "", size[16];
+    char why[256] = "";
     uint64_t floor = 0;
     if (!graph_build(&p->graph, p->input->problem))
         return verb_refuse("%s: there is no memory for it", path);
@@ -246,8 +271,7 @@ static int plan_under(struct planned *p, const char *path)
     if (status == POLICY_OK) {
         exit_status = tell(p, path);
     } else if (status == POLICY_INFEASIBLE) {
-        fprintf(stderr, "reprise: plan: no plan under this cap; the smallest that would do is %s (%llu bytes)\n",
-                report_size(floor, size), (unsigned long long)floor);
+        refuse_cap(p, floor);
         exit_status = 1;
     } else {
         exit_status = verb_refuse("%s: %s", path, status == POLICY_NO_MEMORY ? "there is no memory to plan it" : why);

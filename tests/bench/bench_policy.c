@@ -5,7 +5,8 @@
  *
  * PROBLEM is a file (a trace or the text form) or KIND:SIZE[:SEED] (policy/generate.h); CAP up to 2 is a share of the
  * undropped peak, bytes above. Columns: cap, ok or none, nanoseconds of all operations once, added, bound on what is
- * added, peak bytes, planning time in ms of the processor and of the wall (the least of N), strategy. */
+ * added ("impossible" where that is proven), peak bytes, planning time in ms of the processor and of the wall (the
+ * least of N), strategy, or why there is no plan. */
 #include "policy/curve.h"
 #include "policy/generate.h"
 #include "policy/graph.h"
@@ -52,7 +53,8 @@ static void plan_at(const struct policy_problem *problem, uint64_t peak, double 
         status = plan_timed(problem, &options, &plan, why, sizeof why, &timed);
     }
     if (status != POLICY_OK) {
-        printf("%" PRIu64 "\tnone\t-\t-\t-\t-\t%.1f\t%.1f\t%s\n", options.cap_bytes, timed.cpu_ms, timed.wall_ms, why);
+        printf("%" PRIu64 "\tnone\t-\t-\t%s\t-\t%.1f\t%.1f\t%s\n", options.cap_bytes,
+               plan.needed_bytes ? "impossible" : "-", timed.cpu_ms, timed.wall_ms, why);
         return;
     }
     printf("%" PRIu64 "\tok\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%.1f\t%s\n", options.cap_bytes,
