@@ -57,7 +57,7 @@ static const struct {
 } kinds[] = {
     {"chain", make_chain},           {"random-chain", generate_random_chain}, {"revolve", make_revolve},
     {"resnet", make_resnet},         {"recurrent", make_recurrent},           {"random", make_random},
-    {"training", generate_training},
+    {"training", generate_training}, {"varied-chain", generate_varied_chain},
 };
 
 static bool parse_number(const char **at, uint64_t most, uint64_t *out)
@@ -87,8 +87,8 @@ bool generate_named(struct problem_builder *b, const char *name, char *why, size
     uint64_t size, seed = 1;
     if (!generate_is_name(name)) {
         snprintf(why, why_bytes,
-                 "%.60s: KIND:SIZE[:SEED] is expected, KIND one of chain, random-chain, revolve, resnet, "
-                 "recurrent, random, training",
+                 "%.60s: KIND:SIZE[:SEED] is expected, KIND one of chain, random-chain, varied-chain, revolve, "
+                 "resnet, recurrent, random, training",
                  name);
         return false;
     }
