@@ -7,6 +7,9 @@ void generate_chain(struct problem_builder *b, uint32_t steps, uint64_t bytes, u
                     uint64_t backward_ns);
 /* The same with random sizes and durations. */
 void generate_random_chain(struct problem_builder *b, uint32_t steps, uint64_t seed);
+/* Chains of many kinds: up to two tapes per step besides its output, weights and their gradients, workspace; the
+ * backward of a step reads some of these. Sizes and durations are each spread in one of five ways. */
+void generate_varied_chain(struct problem_builder *b, uint32_t steps, uint64_t seed);
 
 /* The chain of Griewank and Walther's Revolve: the backward of step k reads the input of step k alone and takes
  * one unit to run the step again within itself. The input is always there; s slots, the input's included, and

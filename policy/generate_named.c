@@ -51,13 +51,29 @@ static void make_random(struct problem_builder *b, uint32_t size, uint64_t seed)
         b->problem.operations[o].nanoseconds += 5; /* so that the number of replays in a best plan is bounded */
 }
 
+/* Dense, with up to three results, some in place, some pinned or never run again, some kept. */
+static void make_mixed(struct problem_builder *b, uint32_t size, uint64_t seed)
+{
+    generate_random(b, &(struct generate_random){.operations = size,
+                                                 .inputs = 2,
+                                                 .max_reads = 5,
+                                                 .max_writes = 3,
+                                                 .max_bytes = 20,
+                                                 .max_ns = 30,
+                                                 .per_mille_kept = 150,
+                                                 .per_mille_in_place = 250,
+                                                 .per_mille_fixed = 150,
+                                                 .per_mille_pinned = 150,
+                                                 .seed = seed});
+}
+
 static const struct {
     const char *kind;
     void (*make)(struct problem_builder *b, uint32_t size, uint64_t seed);
 } kinds[] = {
     {"chain", make_chain},           {"random-chain", generate_random_chain}, {"revolve", make_revolve},
     {"resnet", make_resnet},         {"recurrent", make_recurrent},           {"random", make_random},
-    {"training", generate_training},
+    {"training", generate_training}, {"varied-chain", generate_varied_chain}, {"mixed", make_mixed},
 };
 
 static bool parse_number(const char **at, uint64_t most, uint64_t *out)
@@ -87,8 +103,8 @@ bool generate_named(struct problem_builder *b, const char *name, char *why, size
     uint64_t size, seed = 1;
     if (!generate_is_name(name)) {
         snprintf(why, why_bytes,
-                 "%.60s: KIND:SIZE[:SEED] is expected, KIND one of chain, random-chain, revolve, resnet, "
-                 "recurrent, random, training",
+                 "%.60s: KIND:SIZE[:SEED] is expected, KIND one of chain, random-chain, varied-chain, revolve, "
+                 "resnet, recurrent, random, mixed, training",
                  name);
         return false;
     }
