@@ -2,13 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEWEST_STAGES = 4 };
+enum { FEWEST_STAGES = 4, JOIN_ROUNDS = 12 };
 
 static bool may_go(const struct graph *g, uint32_t turn, uint32_t v)
 {
     const struct policy_version *version = &g->problem->versions[v];
     return version->producer != POLICY_NONE && version->producer < turn && version->droppable_from <= turn &&
-           graph_replaced_at(g, v) >= turn && version->bytes > 0 &&
+           graph_replaced_at(g, v) >= turn && version->bytes > 0 && !version->is_kept &&
            (g->last_need[v] < turn || g->rebuildable_until[v] >= g->last_need[v]);
 }
 
@@ -94,47 +94,99 @@ static void place_versions(struct chain *c)
             c->home[g->problem->writes[op->first_write + k]] = stage;
     }
     for (uint32_t v = 0; v < g->problem->version_count; v++) {
-        uint32_t home = c->home[v];
+        uint32_t home = c->last_stage[v] = c->home[v];
         if (home == POLICY_NONE || !may_go(g, c->turn, v))
             continue;
         uint32_t last = last_early_need(g, v, c->turn);
         bool is_last = home + 2 == c->stage_count && g->last_need[v] >= c->turn;
         c->is_crossing[v] = is_last || last >= c->stages[home + 1].first_operation;
-        for (uint32_t k = home + 1; k < c->stage_count && (is_last || last >= c->stages[k].first_operation); k++)
+        for (uint32_t k = home + 1; k < c->stage_count && (is_last || last >= c->stages[k].first_operation); k++) {
             c->stages[k].input_bytes += g->problem->versions[v].bytes;
+            c->last_stage[v] = k;
+        }
         if (!c->is_crossing[v] && g->last_need[v] >= c->turn)
             c->stages[home].tape_bytes += g->problem->versions[v].bytes;
     }
 }
 
-/* Can what operation o needs be at hand while stage k is worked on backwards? */
+/* Is v at hand while stage k is worked on backwards? */
+static bool is_at_hand(const struct chain *c, uint32_t v, uint32_t stage)
+{
+    uint32_t home = c->home[v];
+    if (home == POLICY_NONE || home == stage || !may_go(c->graph, c->turn, v))
+        return true;
+    return home < stage && c->last_stage[v] >= stage;
+}
+
 static bool serves(const struct chain *c, uint32_t o, uint32_t stage)
 {
     const struct graph *g = c->graph;
-    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
-        uint32_t v = g->needs[k], home = c->home[v];
-        if (home == POLICY_NONE || home == stage || !may_go(g, c->turn, v))
-            continue;
-        bool is_last = stage + 1 == c->stage_count && home + 1 == stage;
-        if (!(c->is_crossing[v] && home < stage &&
-              (is_last || last_early_need(g, v, c->turn) >= c->stages[stage].first_operation)))
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++)
+        if (!is_at_hand(c, g->needs[k], stage))
             return false;
-    }
     return true;
 }
 
+/* The stages that operation o needs as one, where the stages above `stage` are done. Returns the last of them. */
+static uint32_t mark_joined(struct chain *c, uint32_t o, uint32_t stage)
+{
+    const struct graph *g = c->graph;
+    uint32_t last = 0;
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
+        uint32_t v = g->needs[k];
+        if (c->home[v] != POLICY_NONE && may_go(g, c->turn, v) && c->home[v] > last)
+            last = c->home[v];
+    }
+    uint32_t middle = last < stage ? last : stage, first = middle;
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
+        uint32_t v = g->needs[k];
+        if (!is_at_hand(c, v, middle) && c->home[v] < first)
+            first = c->home[v];
+    }
+    for (uint32_t k = first + 1; k <= last; k++)
+        c->stages[k].is_joined = true;
+    return last;
+}
+
+/* True when every operation after the turn has its stage. Otherwise some stages are marked, to be joined. */
 static bool assign_backward(struct chain *c)
 {
     uint32_t stage = c->stage_count - 1;
+    bool is_assigned = true;
     for (uint32_t o = c->turn; o < c->graph->problem->operation_count; o++) {
-        while (!serves(c, o, stage)) {
-            if (stage == 0)
-                return false;
-            stage--;
-        }
+        uint32_t serving = stage;
+        while (serving && !serves(c, o, serving))
+            serving--;
+        bool is_served = serving || serves(c, o, 0);
+        stage = is_served ? serving : mark_joined(c, o, stage);
         c->back_stage[o] = stage;
+        is_assigned &= is_served;
     }
-    return true;
+    return is_assigned;
+}
+
+static void join_marked(struct chain *c)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < c->stage_count; k++)
+        if (!c->stages[k].is_joined)
+            c->stages[kept++] = (struct chain_stage){.first_operation = c->stages[k].first_operation};
+    c->stages[kept] = (struct chain_stage){.first_operation = c->turn};
+    c->stage_count = kept;
+}
+
+/* Places everything in its stage; false where it is no chain. */
+static bool place_all(struct chain *c, bool may_join)
+{
+    for (uint32_t round = 0; c->stage_count >= FEWEST_STAGES && round < JOIN_ROUNDS; round++) {
+        place_versions(c);
+        if (assign_backward(c))
+            return true;
+        if (!may_join)
+            return false;
+        join_marked(c);
+    }
+    return false;
 }
 
 /* change[i]: bytes by which what is there whatever is decided grows at operation i. */
@@ -199,18 +251,18 @@ static bool measure(struct chain *c)
     return true;
 }
 
-enum chain_result chain_find(struct chain *c, const struct graph *g, uint32_t turn, uint32_t most_stages)
+enum chain_result chain_find(struct chain *c, const struct graph *g, uint32_t turn, uint32_t most_stages, bool may_join)
 {
     size_t versions = (size_t)g->problem->version_count + 1, operations = (size_t)g->problem->operation_count + 1;
     *c = (struct chain){.graph = g, .turn = turn};
     c->stages = calloc((size_t)turn + 3, sizeof *c->stages);
     c->home = malloc(versions * sizeof *c->home);
     c->is_crossing = calloc(versions, sizeof *c->is_crossing);
+    c->last_stage = calloc(versions, sizeof *c->last_stage);
     c->back_stage = calloc(operations, sizeof *c->back_stage);
     enum chain_result result = CHAIN_NO_MEMORY;
-    if (c->stages && c->home && c->is_crossing && c->back_stage && cut_stages(c, most_stages)) {
-        place_versions(c);
-        result = c->stage_count >= FEWEST_STAGES && assign_backward(c) ? CHAIN_FOUND : CHAIN_NONE;
+    if (c->stages && c->home && c->is_crossing && c->last_stage && c->back_stage && cut_stages(c, most_stages)) {
+        result = place_all(c, may_join) ? CHAIN_FOUND : CHAIN_NONE;
         if (result == CHAIN_FOUND && !measure(c))
             result = CHAIN_NO_MEMORY;
     }
@@ -224,6 +276,7 @@ void chain_release(struct chain *c)
     free(c->stages);
     free(c->home);
     free(c->is_crossing);
+    free(c->last_stage);
     free(c->back_stage);
     *c = (struct chain){0};
 }

@@ -18,6 +18,7 @@ struct chain_stage {
     uint64_t inner_bytes; /* most that running it forward takes beyond input, tape and base */
     uint64_t back_bytes; /* most that its operations after the turn take beyond input, tape and output, base included */
     uint64_t forward_ns;
+    bool is_joined; /* while the chain is being found: to become one with the stage before it */
 };
 
 struct chain {
@@ -26,6 +27,7 @@ struct chain {
     struct chain_stage *stages; /* stage_count + 1; the last one only marks the end */
     uint32_t *home;             /* per version: stage that makes it; POLICY_NONE if none does */
     bool *is_crossing;          /* per version: a later stage needs it before the turn */
+    uint32_t *last_stage;       /* per version: the last stage that it crosses into, its home where it does not cross */
     uint32_t *back_stage;       /* per operation from the turn on */
     uint64_t base_bytes;        /* always there before the turn */
 };
@@ -33,8 +35,10 @@ struct chain {
 enum chain_result { CHAIN_FOUND, CHAIN_NONE, CHAIN_NO_MEMORY };
 
 /* CHAIN_NONE where the graph is not a chain of at least three stages. At most `most_stages`: neighbours are
- * joined. On CHAIN_FOUND the chain must be released. */
-enum chain_result chain_find(struct chain *chain, const struct graph *graph, uint32_t turn, uint32_t most_stages);
+ * joined. may_join: stages that an operation after the turn needs at once, or out of order, are joined as well, where
+ * that leaves a chain. On CHAIN_FOUND the chain must be released. */
+enum chain_result chain_find(struct chain *chain, const struct graph *graph, uint32_t turn, uint32_t most_stages,
+                             bool may_join);
 void chain_release(struct chain *chain);
 
 /* What to do with stages a .. b, whose input is there, with `memory` units left (the strategy's own measure). */

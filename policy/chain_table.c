@@ -141,7 +141,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     struct table t;
     if (!request->cut)
         return STRATEGY_NOTHING;
-    enum chain_result found = chain_find(&chain, graph, request->pivot, MOST_STAGES);
+    enum chain_result found = chain_find(&chain, graph, request->pivot, MOST_STAGES, request->is_alone);
     if (found != CHAIN_FOUND)
         return found == CHAIN_NONE ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
     if (request->is_thorough == (chain.stage_count <= FEW_STAGES)) {

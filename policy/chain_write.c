@@ -13,6 +13,7 @@ struct task {
 struct writer {
     const struct chain *chain;
     struct residency residency;
+    uint32_t *leaving_first, *leaving; /* per stage: the versions that no later stage needs before the turn */
     struct item_list *out;
     struct task *tasks;
     uint32_t task_count;
@@ -31,19 +32,30 @@ static bool can_drop(const struct writer *w, uint32_t v)
     const struct graph *g = w->chain->graph;
     const struct policy_version *version = &g->problem->versions[v];
     return residency_has(&w->residency, v) && version->droppable_from <= w->residency.position && version->bytes > 0 &&
-           graph_replaced_at(g, v) >= w->chain->turn &&
+           !version->is_kept && graph_replaced_at(g, v) >= w->chain->turn &&
            (g->last_need[v] < w->chain->turn || g->rebuildable_until[v] >= g->last_need[v]);
 }
 
-/* Drops what stage k makes, except what crosses into the next stage when keeps_output. */
-static void drop_stage(struct writer *w, uint32_t k, bool keeps_output)
+/* Drops what stages a .. k make and no stage above k needs before the turn. */
+static void drop_passed(struct writer *w, uint32_t a, uint32_t k)
+{
+    const struct chain *c = w->chain;
+    for (uint32_t n = w->leaving_first[k]; n < w->leaving_first[k + 1]; n++) {
+        uint32_t v = w->leaving[n];
+        if (c->home[v] >= a && can_drop(w, v))
+            put(w, PLAN_DROP, v);
+    }
+}
+
+/* Drops all that stages a .. k make. */
+static void drop_stages(struct writer *w, uint32_t a, uint32_t k)
 {
     const struct chain *c = w->chain;
     const struct policy_problem *p = c->graph->problem;
-    for (uint32_t o = c->stages[k].first_operation; o < c->stages[k + 1].first_operation; o++)
+    for (uint32_t o = c->stages[a].first_operation; o < c->stages[k + 1].first_operation; o++)
         for (uint32_t n = 0; n < p->operations[o].write_count; n++) {
             uint32_t v = p->writes[p->operations[o].first_write + n];
-            if (!(keeps_output && c->is_crossing[v]) && can_drop(w, v))
+            if (can_drop(w, v))
                 put(w, PLAN_DROP, v);
         }
 }
@@ -89,12 +101,10 @@ static void solve(struct writer *w, struct task t, chain_chooser *choose, void *
     }
     for (uint32_t k = t.a; k < choice.split; k++) {
         run_stage(w, k);
-        drop_stage(w, k, true);
-        if (k > t.a)
-            drop_stage(w, k - 1, false);
+        drop_passed(w, t.a, k);
     }
     push(w, (struct task){TASK_SOLVE, t.a, choice.split - 1, t.memory});
-    push(w, (struct task){TASK_FORGET, choice.split - 1, 0, 0});
+    push(w, (struct task){TASK_FORGET, t.a, choice.split - 1, 0});
     push(w, (struct task){TASK_SOLVE, choice.split, t.b, choice.memory_after});
 }
 
@@ -105,15 +115,15 @@ static void run_back(struct writer *w, uint32_t stage)
     while (w->residency.position < n && w->residency.position >= c->turn &&
            c->back_stage[w->residency.position] == stage && !w->has_failed)
         put(w, PLAN_RUN, w->residency.position);
-    drop_stage(w, stage, false);
+    drop_stages(w, stage, stage);
 }
 
 static void write_all(struct writer *w, chain_chooser *choose, void *context, uint32_t memory)
 {
     const struct chain *c = w->chain;
-    uint32_t stage_limit = 3 * c->stage_count + 8;
+    uint32_t stage_limit = 3 * c->stage_count + 8, operations = c->graph->problem->operation_count;
     push(w, (struct task){TASK_SOLVE, 0, c->stage_count - 1, memory});
-    while (w->task_count && !w->has_failed) {
+    while (w->task_count && !w->has_failed && w->residency.position < operations) {
         struct task t = w->tasks[--w->task_count];
         if (w->task_count + 4 > stage_limit)
             w->has_failed = true;
@@ -122,9 +132,29 @@ static void write_all(struct writer *w, chain_chooser *choose, void *context, ui
         else if (t.kind == TASK_BACK)
             run_back(w, t.a);
         else
-            drop_stage(w, t.a, false);
+            drop_stages(w, t.a, t.b);
     }
-    w->has_failed |= w->residency.position != c->graph->problem->operation_count;
+    w->has_failed |= w->residency.position != operations;
+}
+
+/* The versions in the order of the last stage that needs them before the turn. */
+static bool sort_by_last_stage(struct writer *w)
+{
+    const struct chain *c = w->chain;
+    uint32_t versions = c->graph->problem->version_count;
+    w->leaving_first = calloc((size_t)c->stage_count + 2, sizeof *w->leaving_first);
+    w->leaving = malloc(((size_t)versions + 1) * sizeof *w->leaving);
+    if (!w->leaving_first || !w->leaving)
+        return false;
+    for (uint32_t v = 0; v < versions; v++)
+        if (c->home[v] != POLICY_NONE)
+            w->leaving_first[c->last_stage[v] + 2]++;
+    for (uint32_t k = 2; k <= c->stage_count + 1; k++)
+        w->leaving_first[k] += w->leaving_first[k - 1];
+    for (uint32_t v = 0; v < versions; v++)
+        if (c->home[v] != POLICY_NONE)
+            w->leaving[w->leaving_first[c->last_stage[v] + 1]++] = v;
+    return true;
 }
 
 bool chain_write(const struct chain *chain, chain_chooser *choose, void *context, uint32_t memory,
@@ -132,12 +162,14 @@ bool chain_write(const struct chain *chain, chain_chooser *choose, void *context
 {
     struct writer w = {.chain = chain, .out = out};
     w.tasks = malloc(sizeof *w.tasks * (3 * (size_t)chain->stage_count + 16));
-    bool is_done = w.tasks && residency_begin(&w.residency, chain->graph, UINT64_MAX);
+    bool is_done = w.tasks && sort_by_last_stage(&w) && residency_begin(&w.residency, chain->graph, UINT64_MAX);
     if (is_done) {
         write_all(&w, choose, context, memory);
         is_done = !w.has_failed;
     }
     residency_end(&w.residency);
+    free(w.leaving_first);
+    free(w.leaving);
     free(w.tasks);
     if (!is_done)
         items_release(out);

@@ -86,6 +86,7 @@ static struct strategy_request request_for(const struct graph *graph, const stru
     struct strategy_request request = {.cap = cap,
                                        .may_swap = options->may_swap,
                                        .may_not_replay = options->may_not_replay,
+                                       .is_alone = options->only_strategy != NULL,
                                        .give_up_ns = UINT64_MAX,
                                        .effort = effort,
                                        .small_bytes = small_bytes_under(graph->problem, cap)};
@@ -101,11 +102,11 @@ static bool may_run(const struct strategy *strategy, const struct policy_options
 }
 
 /* One strategy with its share of what is left; all of it where it is the only one. */
-static enum strategy_result take_turn(const struct turn *turn, const struct graph *graph, bool is_alone,
+static enum strategy_result take_turn(const struct turn *turn, const struct graph *graph,
                                       struct strategy_request *request, struct best *best)
 {
     struct effort *whole = request->effort, part = *whole;
-    double share = is_alone ? 1 : request->is_thorough ? turn->thorough_share : turn->quick_share;
+    double share = request->is_alone ? 1 : request->is_thorough ? turn->thorough_share : turn->quick_share;
     if (part.allowed > part.steps)
         part.allowed = part.steps + (uint64_t)(share * (double)(part.allowed - part.steps));
     request->effort = &part;
@@ -132,8 +133,7 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
     for (size_t k = 0; k < 2 * TURNS && !is_enough(request, best); k++) {
         const struct turn *turn = &turns[k % TURNS];
         request->is_thorough = k >= TURNS;
-        if (may_run(turn->strategy, options) &&
-            take_turn(turn, graph, options->only_strategy, request, best) == STRATEGY_NO_MEMORY)
+        if (may_run(turn->strategy, options) && take_turn(turn, graph, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;

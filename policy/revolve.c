@@ -89,11 +89,11 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     struct attempt_search search;
     if (request->is_thorough || !request->cut)
         return STRATEGY_NOTHING;
-    enum chain_result found = chain_find(&chain, graph, request->pivot, MOST_STAGES);
+    enum chain_result found = chain_find(&chain, graph, request->pivot, MOST_STAGES, !is_binomial || request->is_alone);
     if (found != CHAIN_FOUND)
         return found == CHAIN_NONE ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
     attempts_begin(&search, graph, request);
-    if (is_binomial && is_bare(&chain))
+    if (is_binomial && (request->is_alone || is_bare(&chain)))
         search_slots(&search, &chain);
     else if (!is_binomial && request->give_up_ns == UINT64_MAX)
         offer(&search, &chain, choose_middle, 0); /* the last resort where nothing else holds the cap */

@@ -21,6 +21,7 @@ struct strategy_request {
     bool may_swap, may_not_replay;
     bool is_thorough;    /* false in the first round: try only what is most likely to win */
     bool any_will_do;    /* stop at the first plan under the cap */
+    bool is_alone;       /* no other strategy is asked: a plan is wanted even where others do better */
     uint32_t pivot;      /* position at which the undropped run holds most */
     uint64_t bound_ns;   /* no plan without swapping adds less */
     uint64_t give_up_ns; /* plans that add this much or more are of no interest; UINT64_MAX = any will do */

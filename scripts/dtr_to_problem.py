@@ -9,7 +9,29 @@ still referenced at the end must be resident.
 """
 import gzip
 import json
+import os
 import sys
+import zlib
+
+MOST = 2 ** 64 - 1
+
+
+class Malformed(Exception):
+    """One line that names the place."""
+
+
+def whole(row, field):
+    """A number of bytes or nanoseconds."""
+    value = int(row[field])
+    if not 0 <= value <= MOST:
+        raise ValueError(f"{field} is {value}")
+    return value
+
+
+def element(row, field, index):
+    if not 0 <= index < len(row[field]):
+        raise ValueError(f"{field} has no element {index}")
+    return row[field][index]
 
 
 class Log:
@@ -39,49 +61,69 @@ class Log:
             version = self.names[name]
             if version is not None and version not in reads:
                 reads.append(version)
-        self.lines.append(["op", int(row["TIME"]), row["NAME"], reads])
+        name = "".join("_" if c.isspace() or not c.isprintable() else c for c in str(row["NAME"]))
+        self.lines.append(["op", whole(row, "TIME"), name, reads])
 
     def constant_size(self, name, size):
         if name in self.constants:
             self.constants[name] = size
 
-    def read(self, rows):
-        self.constants = {}
-        sizes = {}
-        for row in rows:
-            kind = row["INSTRUCTION"]
-            if kind == "CONSTANT":
-                self.bind(row["NAME"], None)
-                self.constants[row["NAME"]] = 0
-            elif kind == "MEMORY":
-                sizes[row["NAME"]] = int(row["MEMORY"])
-                self.constant_size(row["NAME"], int(row["MEMORY"]))
-            elif kind == "CALL":
-                self.operation(row)
-                self.pending = row
-            elif kind == "ALIAS":
-                alias = int(row["ALIAS"])
-                if alias < 0:
-                    self.bind(row["NAME"], self.new_version(sizes[row["NAME"]]))
-                else:
-                    self.bind(row["NAME"], self.names[self.pending["ARGS"][alias]])
-            elif kind == "MUTATE":
-                self.operation(row)
-                for k in row["MUTATE"]:
-                    name = row["ARGS"][k]
-                    old = self.names[name]
-                    size = sizes.get(name) if old is None else self.version_bytes[old]
-                    self.names[name] = self.new_version(size or 0)
-            elif kind == "COPY":
-                self.bind(row["DST"], self.names[row["SRC"]])
-                sizes[row["DST"]] = sizes.get(row["SRC"], 0)
-            elif kind == "COPY_FROM":
-                self.names[row["DST"]] = self.names[row["SRC"]]
-                sizes[row["DST"]] = sizes.get(row["SRC"], 0)
-            elif kind == "RELEASE":
-                if row["NAME"] in self.references:
-                    self.references[row["NAME"]] -= 1
+    def alias(self, row):
+        alias = int(row["ALIAS"])
+        if self.pending is None:
+            raise ValueError("ALIAS before any CALL")
+        if alias < 0:
+            self.bind(row["NAME"], self.new_version(self.sizes[row["NAME"]]))
+        else:
+            self.bind(row["NAME"], self.names[element(self.pending, "ARGS", alias)])
+
+    def mutate(self, row):
+        self.operation(row)
+        for k in row["MUTATE"]:
+            name = element(row, "ARGS", int(k))
+            old = self.names[name]
+            size = self.sizes.get(name) if old is None else self.version_bytes[old]
+            self.names[name] = self.new_version(size or 0)
+
+    def line(self, row):
+        kind = row["INSTRUCTION"]
+        if kind == "CONSTANT":
+            self.bind(row["NAME"], None)
+            self.constants[row["NAME"]] = 0
+        elif kind == "MEMORY":
+            self.sizes[row["NAME"]] = whole(row, "MEMORY")
+            self.constant_size(row["NAME"], self.sizes[row["NAME"]])
+        elif kind == "CALL":
+            self.operation(row)
+            self.pending = row
+        elif kind == "ALIAS":
+            self.alias(row)
+        elif kind == "MUTATE":
+            self.mutate(row)
+        elif kind == "COPY":
+            self.bind(row["DST"], self.names[row["SRC"]])
+            self.sizes[row["DST"]] = self.sizes.get(row["SRC"], 0)
+        elif kind == "COPY_FROM":
+            self.names[row["DST"]] = self.names[row["SRC"]]
+            self.sizes[row["DST"]] = self.sizes.get(row["SRC"], 0)
+        elif kind == "RELEASE":
+            if row["NAME"] in self.references:
+                self.references[row["NAME"]] -= 1
+        elif kind != "ANNOTATE":
+            raise ValueError(f"unknown instruction {kind}")
+
+    def read(self, path):
+        self.constants, self.sizes = {}, {}
+        for number, row in rows_of(path):
+            try:
+                self.line(row)
+            except KeyError as error:
+                raise Malformed(f"{path}:{number}: unknown tensor or missing field {error}") from error
+            except (TypeError, ValueError, AttributeError, OverflowError) as error:
+                raise Malformed(f"{path}:{number}: {error}") from error
         self.fixed = sum(self.constants.values())
+        if self.fixed > MOST:
+            raise Malformed(f"{path}: the constants take {self.fixed} bytes")
 
     def write(self, out):
         kept = {self.names[n] for n, count in self.references.items() if count > 0}
@@ -97,32 +139,48 @@ class Log:
 
 
 def rows_of(path):
+    """Number and content of the lines behind ANNOTATE START."""
     opener = gzip.open if path.endswith(".gz") else open
-    started = False
-    with opener(path, "rt") as stream:
-        for number, text in enumerate(stream, 1):
-            try:
+    started, number = False, 0
+    try:
+        with opener(path, "rt", encoding="utf-8") as stream:
+            for number, text in enumerate(stream, 1):
                 row = json.loads(text)
-            except ValueError:
-                sys.exit(f"{path}:{number}: not a line of JSON")
-            if row.get("INSTRUCTION") == "ANNOTATE" and row.get("ANNOTATION") == "START":
-                started = True
-            elif started:
-                yield row
+                if not isinstance(row, dict):
+                    raise ValueError("no object")
+                if row.get("INSTRUCTION") == "ANNOTATE" and row.get("ANNOTATION") == "START":
+                    started = True
+                elif started:
+                    yield number, row
+    except UnicodeDecodeError as error:
+        raise Malformed(f"{path}:{number + 1}: no text: {error.reason}") from error
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"{path}:{number}: not a line of JSON") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise Malformed(f"{path}:{number}: damaged or cut off: {error}") from error
+    if not started:
+        raise Malformed(f"{path}: there is no line ANNOTATE START in it")
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__.split("\n\n")[1])
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__.split("\n\n")[1], file=sys.stdout if len(sys.argv) == 2 else sys.stderr)
+        return 0 if len(sys.argv) == 2 else 2
     log = Log()
     try:
-        log.read(rows_of(sys.argv[1]))
+        log.read(sys.argv[1])
+        log.write(sys.stdout)
+        sys.stdout.flush()
+    except Malformed as error:
+        print(f"dtr_to_problem.py: {error}", file=sys.stderr)
     except OSError as error:
-        sys.exit(f"{sys.argv[1]}: {error.strerror}")
-    except KeyError as error:
-        sys.exit(f"{sys.argv[1]}: unknown tensor or missing field {error}")
-    log.write(sys.stdout)
+        where = error.filename or "standard output"
+        print(f"dtr_to_problem.py: {where}: {error.strerror or error}", file=sys.stderr)
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # what could not be written is not tried again
+    else:
+        return 0
+    return 2
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -423,8 +423,10 @@ bool trace_read(const char *path, struct trace *out, char *why, size_t why_bytes
     if (descriptor < 0 || fstat(descriptor, &about) != 0)
         goto out;
     if (!S_ISREG(about.st_mode)) {
-        errno = EINVAL;
-        goto out;
+        snprintf(why, why_bytes, "%s: %s", path,
+                 S_ISDIR(about.st_mode) ? "it is a directory" : "it is not a regular file");
+        close(descriptor);
+        return false;
     }
     bytes = malloc((size_t)about.st_size + 1);
     for (ssize_t done = 1; bytes && done > 0 && count < (size_t)about.st_size; count += (size_t)done) {

@@ -68,3 +68,28 @@ void output_abandon(struct output *output)
 {
     unlink(output->part);
 }
+
+bool output_fill(const char *part, bool (*write)(FILE *out, const void *context), const void *context, char *why,
+                 size_t why_bytes)
+{
+    errno = 0;
+    FILE *out = fopen(part, "w");
+    bool has_memory = out && write(out, context);
+    bool is_written = has_memory && !ferror(out);
+    int error = errno ? errno : EIO;
+    if (out && fclose(out) != 0 && is_written) {
+        is_written = false;
+        error = errno;
+    }
+    if (!is_written)
+        snprintf(why, why_bytes, "%s", strerror(out && !has_memory ? ENOMEM : error));
+    return is_written;
+}
+
+bool output_is_one_file(const char *a, const char *b)
+{
+    struct stat left, right;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define OUTPUT_PATH_MOST 4096
 
@@ -18,3 +19,9 @@ bool output_end(struct output *output, char *why, size_t why_bytes);
 
 /* Removes the part file. */
 void output_abandon(struct output *output);
+
+/* Writes the part file with `write`, which is false where there is no memory; false with the reason in `why`. */
+bool output_fill(const char *part, bool (*write)(FILE *out, const void *context), const void *context, char *why,
+                 size_t why_bytes);
+
+bool output_is_one_file(const char *a, const char *b);

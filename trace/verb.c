@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int verb_refuse(const char *format, ...)
 {
@@ -15,10 +16,12 @@ int verb_refuse(const char *format, ...)
     return 2;
 }
 
-static const struct verb_option *find_option(const struct verb_option *options, const char *name)
+/* `word` is the option's name, or NAME=VALUE. */
+static const struct verb_option *find_option(const struct verb_option *options, const char *word)
 {
+    size_t length = strcspn(word, "=");
     for (; options->name; options++)
-        if (strcmp(options->name, name) == 0)
+        if (strlen(options->name) == length && strncmp(options->name, word, length) == 0)
             return options;
     return NULL;
 }
@@ -27,7 +30,7 @@ bool verb_arguments(const char *verb, int argc, char **argv, const char **path, 
 {
     *path = NULL;
     for (int i = 0; i < argc; i++) {
-        if (argv[i][0] != '-') {
+        if (argv[i][0] != '-' || !argv[i][1]) {
             if (*path)
                 return verb_refuse("%s: one file is enough, and %s is a second one", verb, argv[i]), false;
             *path = argv[i];
@@ -36,13 +39,18 @@ bool verb_arguments(const char *verb, int argc, char **argv, const char **path, 
         const struct verb_option *option = find_option(options, argv[i]);
         if (!option)
             return verb_refuse("%s: there is no option %s", verb, argv[i]), false;
-        if (!option->value)
-            return verb_refuse("%s: %s is not there yet", verb, argv[i]), false;
-        if (i + 1 == argc)
+        const char *value = strchr(argv[i], '=');
+        if (!value && i + 1 == argc)
             return verb_refuse("%s: %s needs a value", verb, argv[i]), false;
-        *option->value = argv[++i];
+        *option->value = value ? value + 1 : argv[++i];
     }
     return *path || (verb_refuse("%s: which file?", verb), false);
+}
+
+static unsigned long long size_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? (unsigned long long)about.st_size : 0;
 }
 
 const struct trace_recorded *verb_open(const char *path, struct trace *trace)
@@ -53,10 +61,15 @@ const struct trace_recorded *verb_open(const char *path, struct trace *trace)
         return NULL;
     }
     if (trace->iteration_count == 0) {
-        verb_refuse("%s: no iteration was recorded", path);
+        if (trace->is_cut)
+            verb_refuse("%s: cut off at byte %llu, before an iteration was recorded", path, size_of(path));
+        else
+            verb_refuse("%s: no iteration was recorded", path);
         trace_release(trace);
         return NULL;
     }
+    if (trace->is_cut)
+        verb_refuse("%s: cut off at byte %llu: the last iteration before that is taken", path, size_of(path));
     return &trace->iterations[trace->iteration_count - 1];
 }
 

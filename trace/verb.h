@@ -13,7 +13,7 @@ int verb_curve(int argc, char **argv);
 /* One option that takes a value, or the file. */
 struct verb_option {
     const char *name;   /* "--cap"; NULL ends the list */
-    const char **value; /* where its value goes; NULL: known, but not there yet */
+    const char **value; /* where its value goes */
 };
 
 /* Fills *path and the options' values; false after one line on stderr. */
@@ -22,7 +22,8 @@ bool verb_arguments(const char *verb, int argc, char **argv, const char **path, 
 /* One line on stderr. Returns 2. */
 int verb_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Reads the file and takes its last iteration; NULL after one line on stderr. */
+/* Reads the file and takes its last iteration, with a line on stderr where the file was cut off behind it; NULL after
+ * one line on stderr. */
 const struct trace_recorded *verb_open(const char *path, struct trace *trace);
 
 /* The planning problem of a recorded iteration; false if there is no memory. To be released. */

@@ -1,5 +1,7 @@
 #include "trace/verb_curve.h"
+#include "trace/output.h"
 #include "trace/report.h"
+#include "trace/terminal.h"
 #include "trace/verb.h"
 #include "trace/verb_input.h"
 #include <errno.h>
@@ -55,7 +57,7 @@ static void write_ratio(double ratio)
 static void write_table(const struct curve *curve)
 {
     char size[16];
-    printf("%12s %8s %9s %9s  %-12s%s\n", "cap", "of peak", "time", "bound", "made by",
+    printf("%12s %8s %9s %9s  %-13s%s\n", "cap", "of peak", "time", "bound", "made by",
            curve->has_swapping ? " with swaps" : "");
     for (uint32_t k = 0; k < curve->point_count; k++) {
         const struct curve_point *point = &curve->points[k];
@@ -63,7 +65,7 @@ static void write_table(const struct curve *curve)
                100 * (double)point->cap_bytes / (double)(curve->bare_peak_bytes ? curve->bare_peak_bytes : 1));
         write_ratio(point->alone);
         write_ratio(point->bound);
-        printf("  %-12s", point->strategy ? point->strategy : "-");
+        printf("  %-13s", point->strategy ? point->strategy : "-");
         if (curve->has_swapping)
             write_ratio(point->swapping);
         putchar('\n');
@@ -89,20 +91,37 @@ static void write_text(const struct curve *curve, const struct verb_input *input
     printf("%s, %.3f ms\n", input->heading, (double)curve->run_nanoseconds / 1e6);
     printf("Peak without dropping %s", report_size(curve->bare_peak_bytes, size));
     printf(", floor %s\n\n", report_size(curve->floor_bytes, size));
-    verb_curve_plot(stdout, curve);
+    verb_curve_plot(stdout, curve, terminal_of(stdout).columns);
     putchar('\n');
     write_table(curve);
     write_marks(curve);
 }
 
-static int write_svg(const char *path, const struct curve *curve, const struct verb_input *input)
+struct drawing {
+    const struct curve *curve;
+    const char *heading;
+};
+
+static bool draw(FILE *out, const void *context)
 {
-    FILE *out = fopen(path, "w");
-    if (!out)
-        return verb_refuse("curve: %s could not be written: %s", path, strerror(errno));
-    verb_curve_svg(out, curve, input->heading);
-    bool has_failed = ferror(out) != 0;
-    return fclose(out) == 0 && !has_failed ? 0 : verb_refuse("curve: %s could not be written", path);
+    const struct drawing *drawing = context;
+    verb_curve_svg(out, drawing->curve, drawing->heading);
+    return true;
+}
+
+static bool write_svg(const char *path, const struct curve *curve, const struct verb_input *input)
+{
+    struct output output;
+    char why[OUTPUT_PATH_MOST + 128];
+    bool is_written = output_begin(&output, path, why, sizeof why);
+    if (is_written) {
+        is_written = output_fill(output.part, draw, &(struct drawing){curve, input->heading}, why, sizeof why);
+        if (is_written)
+            is_written = output_end(&output, why, sizeof why);
+        else
+            output_abandon(&output);
+    }
+    return is_written || (verb_refuse("curve: %s could not be written: %s", path, why), false);
 }
 
 static int show(const struct verb_input *input, const char *path, const char *svg)
@@ -115,10 +134,10 @@ static int show(const struct verb_input *input, const char *path, const char *sv
         return verb_refuse("%s: %s", path, result == CURVE_NO_MEMORY ? "there is no memory for it" : why);
     if (curve.bare_peak_bytes == 0 || curve.run_nanoseconds == 0)
         return verb_refuse("%s: nothing in it takes memory and time", path);
+    if (svg && !write_svg(svg, &curve, input))
+        return 2;
     write_text(&curve, input);
-    if (fflush(stdout) != 0)
-        return verb_refuse("curve: it could not be written");
-    return svg ? write_svg(svg, &curve, input) : 0;
+    return fflush(stdout) == 0 ? 0 : verb_refuse("curve: it could not be written: %s", strerror(errno));
 }
 
 int verb_curve(int argc, char **argv)
@@ -126,7 +145,11 @@ int verb_curve(int argc, char **argv)
     const char *path, *svg = NULL;
     const struct verb_option options[] = {{"--svg", &svg}, {NULL, NULL}};
     struct verb_input input;
-    if (!verb_arguments("curve", argc, argv, &path, options) || !verb_input_open(path, &input))
+    if (!verb_arguments("curve", argc, argv, &path, options))
+        return 2;
+    if (svg && output_is_one_file(svg, path))
+        return verb_refuse("curve: --svg %s is the file that is read", svg);
+    if (!verb_input_open(path, &input))
         return 2;
     int status = show(&input, path, svg);
     verb_input_close(&input);

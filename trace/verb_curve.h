@@ -3,8 +3,8 @@
 #include "policy/curve.h"
 #include <stdio.h>
 
-/* A plot of at most 80 columns. */
-void verb_curve_plot(FILE *out, const struct curve *curve);
+/* A plot that fits into `width` columns, from 42 on. */
+void verb_curve_plot(FILE *out, const struct curve *curve, unsigned width);
 
 /* A picture of its own: axes, units, legend; light or dark as the reader's system is. */
 void verb_curve_svg(FILE *out, const struct curve *curve, const char *heading);

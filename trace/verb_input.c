@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NAME_BYTES = 64, SITE_BYTES = 160, SITE_PLACES = 2, PROGRAM_WIDTH = 34 };
 
@@ -158,17 +159,49 @@ static bool open_text(FILE *file, const char *path, struct verb_input *input)
     return is_labelled || verb_refuse("%s: there is no memory for it", path) == 0;
 }
 
-bool verb_input_open(const char *path, struct verb_input *out)
+/* The file, or a copy of what comes through a pipe; NULL with errno. "-" is standard input. */
+static FILE *open_seekable(const char *path, bool *is_piped)
+{
+    FILE *file = strcmp(path, "-") == 0 ? fdopen(dup(STDIN_FILENO), "r") : fopen(path, "r");
+    *is_piped = file && fseek(file, 0, SEEK_CUR) != 0;
+    if (!*is_piped)
+        return file;
+    FILE *copy = tmpfile();
+    char bytes[4096];
+    for (size_t count; copy && (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        if (fwrite(bytes, 1, count, copy) != count) {
+            fclose(copy);
+            copy = NULL;
+        }
+    fclose(file);
+    if (copy)
+        rewind(copy);
+    return copy;
+}
+
+static bool open_either(FILE *file, bool is_piped, const char *path, struct verb_input *out)
 {
     char magic[sizeof TRACE_MAGIC - 1] = "";
+    size_t length = fread(magic, 1, sizeof magic, file);
+    if (ferror(file))
+        return verb_refuse("%s: %s", path, strerror(errno)) == 0;
+    if (!length)
+        return verb_refuse("%s: it is empty", path) == 0;
+    bool is_trace = memcmp(magic, TRACE_MAGIC, sizeof magic) == 0;
+    if (is_trace && is_piped)
+        return verb_refuse("%s: a recording is read from a file, not from a pipe", path) == 0;
+    bool is_text = !is_trace && memchr("#r \t\r\n", magic[0], 6) && !memchr(magic, 0, length);
+    return is_text && fseek(file, 0, SEEK_SET) == 0 ? open_text(file, path, out) : open_trace(path, out);
+}
+
+bool verb_input_open(const char *path, struct verb_input *out)
+{
+    bool is_piped;
     *out = (struct verb_input){0};
-    FILE *file = fopen(path, "r");
+    FILE *file = open_seekable(path, &is_piped);
     if (!file)
         return verb_refuse("%s: %s", path, strerror(errno)) == 0;
-    size_t length = fread(magic, 1, sizeof magic, file);
-    bool is_trace = memcmp(magic, TRACE_MAGIC, sizeof magic) == 0;
-    bool is_text = length && memchr("#r \t\r\n", magic[0], 6) && !is_trace && !memchr(magic, 0, length);
-    bool is_open = is_text && fseek(file, 0, SEEK_SET) == 0 ? open_text(file, path, out) : open_trace(path, out);
+    bool is_open = open_either(file, is_piped, path, out);
     fclose(file);
     if (!is_open)
         verb_input_close(out);

@@ -25,6 +25,7 @@ struct verb_input {
     char *names, *sites;
 };
 
-/* False after one line on stderr that names the file (and the line of a text); nothing is left open then. */
+/* "-" is standard input. False after one line on stderr that names the file (and the line of a text); nothing is left
+ * open then. */
 bool verb_input_open(const char *path, struct verb_input *out);
 void verb_input_close(struct verb_input *input);

@@ -6,11 +6,12 @@
 #include "trace/size.h"
 #include "trace/verb.h"
 #include "trace/verb_input.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 13, LINE_WIDTH = 80, COARSE_POINTS = 12 };
+enum { ROWS_SHOWN = 12, NAME_WIDTH = 30, SITE_INDENT = 13, LINE_WIDTH = 80, COARSE_POINTS = 12, BISECTIONS = 6 };
 
 static const uint64_t COARSE_NS = 500000000; /* planning time for the question whether it is worth it */
 static const double WORTH_RATIO = 2;         /* from here on half of the time goes into rebuilding */
@@ -171,26 +172,67 @@ static void write_verdict(const struct planned *p)
             p->ratio);
 }
 
-/* Lowest cap of the curve that is no loss, and the greatest one at which swapping as well is cheaper. */
-static void write_limits(const struct curve *curve)
+/* Time by recomputation alone under this cap; 0 where no plan is found. */
+static double ratio_under(const struct policy_problem *problem, uint64_t cap)
 {
-    const struct curve_point *least = NULL, *swaps = NULL;
-    char size[16];
+    struct policy_options options = {.cap_bytes = cap, .deadline_ns = COARSE_NS / COARSE_POINTS};
+    struct plan plan;
+    if (policy_make_plan(problem, &options, &plan, NULL, NULL, 0) != POLICY_OK)
+        return 0;
+    double run = plan.run_nanoseconds ? (double)plan.run_nanoseconds : 1;
+    double ratio = 1 + (double)plan.added_nanoseconds / run;
+    plan_release(&plan);
+    return ratio;
+}
+
+/* The least cap found with a plan that takes at most `most`: between the points of the curve by bisection. */
+static uint64_t find_least(const struct policy_problem *problem, const struct curve *curve, double most)
+{
+    uint32_t k = curve->point_count;
+    while (k && curve->points[k - 1].alone > 0 && curve->points[k - 1].alone <= most)
+        k--;
+    if (k == curve->point_count)
+        return 0;
+    uint64_t high = curve->points[k].cap_bytes, low = k ? curve->points[k - 1].cap_bytes : curve->floor_bytes;
+    for (uint32_t step = 0; k && step < BISECTIONS && high - low > 1; step++) {
+        uint64_t middle = low + (high - low) / 2;
+        double ratio = ratio_under(problem, middle);
+        if (ratio > 0 && ratio <= most)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* Where it becomes a loss, where there is no plan any more, and from where on swapping as well is cheaper. The plan at
+ * hand is one more point: what it holds is no loss. */
+static void write_limits(const struct planned *p, const struct curve *curve)
+{
+    const struct curve_point *swaps = NULL;
+    char size[16], least_size[16];
+    uint64_t worth = find_least(p->input->problem, curve, WORTH_RATIO);
+    uint64_t least = find_least(p->input->problem, curve, HUGE_VAL);
+    if (p->bound > 0 && p->plan.peak_bytes < least)
+        least = p->plan.peak_bytes;
+    if (p->bound > 0 && p->ratio <= WORTH_RATIO && p->plan.peak_bytes < worth)
+        worth = p->plan.peak_bytes;
     for (uint32_t k = curve->point_count; k-- > 0;) {
         const struct curve_point *point = &curve->points[k];
-        if (point->alone > 0 && point->alone <= WORTH_RATIO)
-            least = point;
         if (!swaps && point->swapping > 0 && (point->alone <= 0 || point->alone > point->swapping * NOTABLE))
             swaps = point;
     }
-    if (least && least != curve->points && curve->points[0].alone > 0)
-        printf("            below %s recomputation alone is a loss: over %.0f x the time\n",
-               report_size(least->cap_bytes, size), WORTH_RATIO);
-    else if (least && least != curve->points)
-        printf("            below %s recomputation alone has no plan\n", report_size(least->cap_bytes, size));
-    else if (least)
-        printf("            down to %s it stays below %.0f x the time\n", report_size(least->cap_bytes, size),
-               WORTH_RATIO);
+    report_size(least, least_size);
+    if (worth > least && strcmp(report_size(worth, size), least_size) != 0)
+        printf("            below %s recomputation alone is a loss: over %.0f x the time\n"
+               "            below %s no plan is found by recomputation alone\n",
+               size, WORTH_RATIO, least_size);
+    else if (least == curve->floor_bytes)
+        printf("            down to the floor it stays below %.0f x the time\n", WORTH_RATIO);
+    else
+        printf("            down to %s it stays below %.0f x the time; below that no plan is\n"
+               "            found by recomputation alone\n",
+               least_size, WORTH_RATIO);
     if (swaps && swaps->alone > 0)
         printf("            from %s down copies to the host cost less: %.2f x, not %.2f x\n",
                report_size(swaps->cap_bytes, size), swaps->swapping, swaps->alone);
@@ -212,8 +254,8 @@ static int tell(struct planned *p, const char *path)
     struct curve_request request = {.points = COARSE_POINTS, .nanoseconds = COARSE_NS, .may_swap = true};
     if (curve_make(p->input->problem, &request, &curve, why, sizeof why) != CURVE_DONE)
         return verb_refuse("%s: there is no memory for it", path);
-    write_limits(&curve);
-    return fflush(stdout) == 0 ? 0 : verb_refuse("plan: it could not be written");
+    write_limits(p, &curve);
+    return fflush(stdout) == 0 ? 0 : verb_refuse("plan: it could not be written: %s", strerror(errno));
 }
 
 /* As the library does: what recomputation can hold is not swapped. */

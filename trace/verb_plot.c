@@ -2,17 +2,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLUMNS = 68, ROWS = 18, LEFT = 8 };
+enum { FEWEST_COLUMNS = 30, MOST_COLUMNS = 108, ROWS = 18, LEFT = 8, RIGHT = 4 };
 
 struct canvas {
-    char cells[ROWS][COLUMNS + 1];
+    char cells[ROWS][MOST_COLUMNS + 1];
+    int columns;
     const struct curve *curve;
     double top;
 };
 
 static int column_of(const struct canvas *canvas, double bytes)
 {
-    return (int)lround(bytes / (double)canvas->curve->bare_peak_bytes * (COLUMNS - 1));
+    return (int)lround(bytes / (double)canvas->curve->bare_peak_bytes * (canvas->columns - 1));
 }
 
 /* Row 0 is the uppermost; -1: above the axis. */
@@ -25,16 +26,26 @@ static int row_of(const struct canvas *canvas, double ratio)
 static void put(struct canvas *canvas, double bytes, double ratio, char sign)
 {
     int column = column_of(canvas, bytes), row = row_of(canvas, ratio);
-    if (column >= 0 && column < COLUMNS && row >= 0)
+    if (column >= 0 && column < canvas->columns && row >= 0)
         canvas->cells[row][column] = sign;
+}
+
+/* Beside another mark, where its own place is taken. */
+static void put_mark(struct canvas *canvas, const struct curve_mark *mark)
+{
+    int column = column_of(canvas, (double)mark->peak_bytes), row = row_of(canvas, mark->ratio);
+    while (row >= 0 && column > 0 && column < canvas->columns && canvas->cells[row][column] >= 'A')
+        column--;
+    if (row >= 0 && column >= 0 && column < canvas->columns)
+        canvas->cells[row][column] = mark->letter;
 }
 
 /* A staircase: between two caps the plan for the lower one holds. */
 static void draw_line(struct canvas *canvas, double (*value)(const struct curve_point *), char sign)
 {
     const struct curve *curve = canvas->curve;
-    for (int column = 0; column < COLUMNS; column++) {
-        double bytes = (double)curve->bare_peak_bytes * column / (COLUMNS - 1), ratio = 0;
+    for (int column = 0; column < canvas->columns; column++) {
+        double bytes = (double)curve->bare_peak_bytes * column / (canvas->columns - 1), ratio = 0;
         for (uint32_t k = 0; k < curve->point_count; k++)
             if ((double)curve->points[k].cap_bytes <= bytes * (1 + 1e-9) + 1)
                 ratio = value(&curve->points[k]);
@@ -47,11 +58,11 @@ static void write_axis(FILE *out, const struct canvas *canvas)
 {
     double unit, peak = (double)canvas->curve->bare_peak_bytes;
     const char *name = verb_curve_unit(canvas->curve->bare_peak_bytes, &unit);
-    double step = verb_curve_step(peak / unit, 6);
-    char line[COLUMNS + 1], labels[COLUMNS + 16];
-    memset(line, '-', COLUMNS);
+    double step = verb_curve_step(peak / unit, canvas->columns / 11);
+    char line[MOST_COLUMNS + 1], labels[MOST_COLUMNS + 16];
+    memset(line, '-', sizeof line);
     memset(labels, ' ', sizeof labels);
-    line[COLUMNS] = 0;
+    line[canvas->columns] = 0;
     int used = 0;
     for (double value = 0; value * unit <= peak * (1 + 1e-9); value += step) {
         char text[24];
@@ -83,19 +94,21 @@ static void write_legend(FILE *out, const struct curve *curve)
         fputc('\n', out);
 }
 
-void verb_curve_plot(FILE *out, const struct curve *curve)
+void verb_curve_plot(FILE *out, const struct curve *curve, unsigned width)
 {
-    struct canvas canvas = {.curve = curve, .top = verb_curve_top(curve)};
+    int columns = (int)width - LEFT - RIGHT;
+    columns = columns < FEWEST_COLUMNS ? FEWEST_COLUMNS : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+    struct canvas canvas = {.columns = columns, .curve = curve, .top = verb_curve_top(curve)};
     for (int row = 0; row < ROWS; row++) {
-        memset(canvas.cells[row], ' ', COLUMNS);
-        canvas.cells[row][COLUMNS] = 0;
+        memset(canvas.cells[row], ' ', sizeof canvas.cells[row]);
+        canvas.cells[row][columns] = 0;
     }
     draw_line(&canvas, verb_curve_bound, '.');
     if (curve->has_swapping)
         draw_line(&canvas, verb_curve_swapping, 'o');
     draw_line(&canvas, verb_curve_alone, '*');
     for (uint32_t k = 0; k < curve->mark_count; k++)
-        put(&canvas, (double)curve->marks[k].peak_bytes, curve->marks[k].ratio, curve->marks[k].letter);
+        put_mark(&canvas, &curve->marks[k]);
     fprintf(out, "time, x of an iteration without dropping\n");
     double step = verb_curve_step(canvas.top - 1, 5), label = canvas.top;
     for (int row = 0; row < ROWS; row++) {

@@ -8,30 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* One file that is asked for beside the page of text. `write` fills the file of this name. */
 struct form {
     const char *option, *path;
     bool (*write)(const char *part, const struct model *model, char *why, size_t why_bytes);
 };
-
-static bool write_stream(const char *part, const struct model *model, bool (*write)(FILE *, const struct model *),
-                         char *why, size_t why_bytes)
-{
-    errno = 0;
-    FILE *out = fopen(part, "w");
-    bool has_memory = out && write(out, model);
-    bool is_written = has_memory && !ferror(out);
-    int error = errno ? errno : EIO;
-    if (out && fclose(out) != 0 && is_written) {
-        is_written = false;
-        error = errno;
-    }
-    if (!is_written)
-        snprintf(why, why_bytes, "%s", strerror(out && !has_memory ? ENOMEM : error));
-    return is_written;
-}
 
 /* The page's form of a curve. */
 static bool put_with_curve(FILE *out, const struct model *model, const struct curve *curve)
@@ -55,8 +37,9 @@ static bool put_with_curve(FILE *out, const struct model *model, const struct cu
                       NULL);
 }
 
-static bool put_html(FILE *out, const struct model *model)
+static bool put_html(FILE *out, const void *context)
 {
+    const struct model *model = context;
     struct curve *curve = calloc(1, sizeof *curve);
     char why[256] = "";
     if (!curve)
@@ -70,30 +53,27 @@ static bool put_html(FILE *out, const struct model *model)
 
 static bool write_html(const char *part, const struct model *model, char *why, size_t why_bytes)
 {
-    return write_stream(part, model, put_html, why, why_bytes);
+    return output_fill(part, put_html, model, why, why_bytes);
+}
+
+static bool put_perfetto(FILE *out, const void *model)
+{
+    return perfetto_write(out, model);
 }
 
 static bool write_perfetto(const char *part, const struct model *model, char *why, size_t why_bytes)
 {
-    return write_stream(part, model, perfetto_write, why, why_bytes);
-}
-
-static bool is_one_file(const char *a, const char *b)
-{
-    struct stat left, right;
-    if (strcmp(a, b) == 0)
-        return true;
-    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+    return output_fill(part, put_perfetto, model, why, why_bytes);
 }
 
 /* Two outputs in one file, or an output in the recording, would lose something. */
 static bool are_apart(const char *path, const struct form *forms, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (forms[i].path && is_one_file(forms[i].path, path))
+        if (forms[i].path && output_is_one_file(forms[i].path, path))
             return verb_refuse("report: %s %s is the recording itself", forms[i].option, forms[i].path), false;
         for (size_t j = 0; forms[i].path && j < i; j++)
-            if (forms[j].path && is_one_file(forms[i].path, forms[j].path))
+            if (forms[j].path && output_is_one_file(forms[i].path, forms[j].path))
                 return verb_refuse("report: %s and %s are one file", forms[j].option, forms[i].option), false;
     }
     return true;

@@ -1,7 +1,8 @@
 #include "trace/verb_curve.h"
+#include "trace/report.h"
 #include <math.h>
 
-enum { WIDTH = 760, HEIGHT = 470, LEFT = 64, TOP = 46, RIGHT = 24, BOTTOM = 58, LEGEND_LINE = 20 };
+enum { WIDTH = 760, HEIGHT = 490, LEFT = 64, TOP = 66, RIGHT = 24, BOTTOM = 58, LEGEND_LINE = 20 };
 
 static const char style[] =
     "<style>\n"
@@ -9,7 +10,7 @@ static const char style[] =
     "@media (prefers-color-scheme:dark){svg{--paper:#16181c;--ink:#e8e8e8;--faint:#3a3d44;--ours:#62a8ff;"
     "--swaps:#ffa657;--bound:#a0a0a0;--mark:#d79be8}}\n"
     "text{fill:var(--ink)}.grid{stroke:var(--faint);stroke-width:1}.line{fill:none;stroke-width:2.2}\n"
-    ".mark{fill:var(--paper);stroke:var(--mark);stroke-width:1.8}\n"
+    ".mark{fill:none;stroke:var(--mark);stroke-width:1.8}\n"
     "</style>\n";
 
 struct picture {
@@ -61,9 +62,13 @@ static void write_axes(const struct picture *p, const char *heading)
             WIDTH - RIGHT);
     fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">memory cap, %s</text>\n", (LEFT + WIDTH - RIGHT) / 2,
             HEIGHT - 14, name);
-    fprintf(out, "<text x=\"%d\" y=\"%d\">time, × of an iteration without dropping (%.4g ms)</text>\n", 12, TOP - 14,
-            (double)p->curve->run_nanoseconds / 1e6);
-    fprintf(out, "<title>");
+    char size[16];
+    fprintf(out, "<text x=\"12\" y=\"%d\">time, × of an iteration without dropping (%.4g ms, %s", TOP - 14,
+            (double)p->curve->run_nanoseconds / 1e6, report_size(p->curve->bare_peak_bytes, size));
+    fprintf(out, "; floor %s)</text>\n", report_size(p->curve->floor_bytes, size));
+    fprintf(out, "<text x=\"12\" y=\"%d\" font-weight=\"600\">", TOP - 42);
+    write_escaped(out, heading);
+    fprintf(out, "</text>\n<title>");
     write_escaped(out, heading);
     fprintf(out, "</title>\n");
 }

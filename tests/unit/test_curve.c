@@ -80,6 +80,30 @@ static void test_marks(void **state)
     builder_release(&b);
 }
 
+/* Every named method has a place on the curve of a network with skip connections, whose values cross several stages. */
+static void test_marks_of_networks(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"resnet:15", "random-chain:30:4"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        struct problem_builder b = {0};
+        static struct curve curve;
+        char why[256] = "";
+        assert_true(generate_named(&b, names[k], why, sizeof why));
+        struct curve_request request = {.points = 20, .nanoseconds = 300000000, .has_marks = true};
+        assert_int_equal(curve_make(&b.problem, &request, &curve, NULL, 0), CURVE_DONE);
+        check_curve(&curve);
+        for (const char *letter = "SLRD"; *letter; letter++) {
+            bool is_there = false;
+            for (uint32_t m = 0; m < curve.mark_count; m++)
+                is_there |= curve.marks[m].letter == *letter;
+            if (!is_there)
+                fail_msg("%s has no mark %c", names[k], *letter);
+        }
+        builder_release(&b);
+    }
+}
+
 /* The costs of the groups add up to the replays of the plan; what nothing rebuilt has none. */
 static void test_explain_adds_up(void **state)
 {
@@ -157,7 +181,7 @@ static void test_explain_charges_the_wanted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_monotonic), cmocka_unit_test(test_marks),
-                                       cmocka_unit_test(test_explain_adds_up),
+                                       cmocka_unit_test(test_marks_of_networks), cmocka_unit_test(test_explain_adds_up),
                                        cmocka_unit_test(test_explain_charges_the_wanted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +195,49 @@ static void test_plan_explains(void **state)
     assert_non_null(strstr(answer, "copies to the host cost less"));
 }
 
+/* A recording that was cut off says where; what came whole before is planned. */
+static void test_cut(void **state)
+{
+    (void)state;
+    char cut[64], where[64];
+    snprintf(cut, sizeof cut, "%s/cut", folder);
+    struct trace_writer *writer = trace_writer_open(cut);
+    trace_writer_run(writer, &(struct trace_run){.device_bytes = 1u << 30, .frame_bytes = 1 << 20});
+    write_chain(writer, 64, 1 << 20, 0);
+    trace_writer_flush(writer);
+    trace_writer_abandon(writer);
+    struct stat about;
+    assert_int_equal(stat(cut, &about), 0);
+    for (int part = 0; part < 2; part++) {
+        snprintf(where, sizeof where, "cut: cut off at byte %lld", (long long)about.st_size / (1 + part));
+        assert_int_equal(run("plan %s --cap=20MiB", cut), part ? 2 : 0);
+        assert_non_null(strstr(answer, where));
+        assert_int_equal(truncate(cut, about.st_size / 2), 0);
+    }
+    unlink(cut);
+}
+
+/* The lowest cap that the plan speaks of has a plan, and the curve has none below it. */
+static void test_limits(void **state)
+{
+    (void)state;
+    assert_int_equal(run("plan %s --cap 20MiB", chain), 0);
+    const char *below = strstr(answer, "            below "), *second = below ? strstr(below + 18, " below ") : NULL;
+    assert_non_null(second);
+    double loss = strtod(below + 18, NULL), least = strtod(second + 7, NULL);
+    assert_true(least > 2 && least < loss && loss < 20);
+    assert_int_equal(run("plan %s --cap %.1fMiB", chain, least + 0.1), 0);
+    assert_true(ratio_of_answer() > 2);
+    assert_int_equal(run("plan %s --cap %.1fMiB", chain, loss + 0.1), 0);
+    assert_true(ratio_of_answer() <= 2.1);
+    assert_int_equal(run("curve %s", chain), 0);
+    for (char *line = strtok(answer, "\n"); line; line = strtok(NULL, "\n")) {
+        const char *percent = strstr(line, "% ");
+        if (percent && strtod(percent + 1, NULL) >= 1)
+            assert_true(strtod(line, NULL) > least - 0.1);
+    }
+}
+
 /* The text form of a problem is read where a trace is. */
 static void test_text(void **state)
 {
@@ -209,6 +253,9 @@ static void test_text(void **state)
     assert_non_null(strstr(answer, "  other\n"));
     assert_int_equal(run("curve %s", path), 0);
     assert_non_null(strstr(answer, "memory cap, B"));
+    assert_int_equal(run("plan - --cap 200 <%s", path), 0);
+    assert_non_null(strstr(answer, "  other\n"));
+    assert_int_equal(run("plan /dev/stdin --cap=200 <<END\n$(cat %s)\nEND\n", path), 0);
     file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "reprise-problem 1\nop 10\nout 100\nop 10 : 7\nend\n");
@@ -283,9 +330,15 @@ static void test_curve_with_swaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_usage), cmocka_unit_test(test_report),           cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_curve),     cmocka_unit_test(test_curve_with_swaps), cmocka_unit_test(test_plan_explains),
+        cmocka_unit_test(test_bad_usage),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_curve_with_swaps),
+        cmocka_unit_test(test_plan_explains),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_limits),
     };
     return cmocka_run_group_tests(tests, write_files, remove_files);
 }
