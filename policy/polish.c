@@ -6,7 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 48, PATIENCE = 12000, PROBES = 3, STEPS_PER_WORK = 4 };
+enum { MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 48, PROBES = 3, STEPS_PER_WORK = 3 };
+enum { CYCLES = 8, STEPS_PER_REPLAY = 20000 }; /* a cycle for each time that there are so many steps for each replay */
+
+/* Of each cycle, as a share of what a replay costs on average: hot enough for a few large versions, cool enough for
+ * many equal ones. */
+static const double temperatures[CYCLES] = {0.1, 0.4, 0.05, 1.6, 0.2, 0.1, 0.8, 0.05};
 
 struct edit {
     bool is_insertion;
@@ -318,22 +323,48 @@ static bool try_move(struct polisher *s)
     return is_kept;
 }
 
-static void run(struct polisher *s)
+/* Back to the best plan found. False where that fails. */
+static bool return_to_best(struct polisher *s)
+{
+    struct timeline again;
+    if (!s->best.items || s->timeline.cost == s->least_cost)
+        return true;
+    if (timeline_begin(&again, s->graph, s->request->cap, &s->best) != TIMELINE_MADE)
+        return false;
+    s->request->effort->steps += 2 * (uint64_t)s->best.count;
+    timeline_end(&s->timeline);
+    s->timeline = again;
+    return true;
+}
+
+/* Cools down from the temperature to none while `steps` are spent. False where memory ran out. */
+static bool anneal(struct polisher *s, double temperature, uint64_t steps)
 {
     struct timeline *t = &s->timeline;
     struct effort *effort = s->request->effort;
-    uint64_t start = effort->steps, share = effort->allowed > start ? effort->allowed - start : 0;
-    double mean = t->replay_count ? (double)t->cost / t->replay_count : 0;
-    bool is_large = s->graph->problem->operation_count > 3000;
-    uint32_t idle = 0;
-    while (t->replay_count && idle < PATIENCE && effort->steps < start + share && !effort_is_spent(effort)) {
-        double left = 1 - (double)(effort->steps - start) / (double)share;
-        s->temperature = is_large ? 0 : mean * 0.6 * left * left;
+    uint64_t start = effort->steps;
+    while (t->replay_count && effort->steps < start + steps && !effort_is_spent(effort)) {
+        double left = 1 - (double)(effort->steps - start) / (double)steps;
+        s->temperature = temperature * left * left;
         uint64_t before = t->work;
-        bool is_kept = try_move(s);
+        try_move(s);
         effort->steps += (t->work - before) * STEPS_PER_WORK + 8;
-        idle = is_kept && t->cost < s->least_cost ? 0 : idle + 1;
         if (t->out_of_memory || !keep_best(s, effort))
+            return false;
+    }
+    return true;
+}
+
+static void run(struct polisher *s)
+{
+    struct effort *effort = s->request->effort;
+    uint64_t replays = s->timeline.replay_count ? s->timeline.replay_count : 1, mean = s->timeline.cost / replays;
+    uint64_t steps = effort_is_spent(effort) ? 0 : effort->allowed - effort->steps;
+    uint64_t cycles = steps / (replays * STEPS_PER_REPLAY);
+    cycles = cycles < 1 ? 1 : cycles > CYCLES ? CYCLES : cycles;
+    for (uint32_t cycle = 0; cycle < cycles && !effort_is_spent(effort); cycle++) {
+        steps = (effort->allowed - effort->steps) / (cycles - cycle);
+        if (!return_to_best(s) || !anneal(s, (double)mean * temperatures[cycle], steps))
             break;
     }
 }

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 200000, PATIENCE = 2500, MOVES = 8 };
-#define WORSE 0.001
+enum { ROUNDS = 200000, MOVES = 8 };
+#define WORSE      0.001
+#define IDLE_SHARE 0.2 /* of the effort: without success for so long, it is left to others */
 
 struct refiner {
     const struct graph *graph;
@@ -189,14 +190,14 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     r.search.out_of_memory = !r.weight || !r.times || !r.current_weight;
     if (!r.search.out_of_memory)
         start(&r);
-    uint32_t idle = 0;
     for (uint32_t k = 0; k < MOVES; k++)
         r.credit[k] = 1;
-    for (uint32_t round = 0; round < ROUNDS && idle < PATIENCE && !r.search.is_late && !r.search.out_of_memory;
-         round++) {
-        idle++;
+    const struct effort *effort = request->effort;
+    uint64_t success = effort->steps, idle = (uint64_t)(IDLE_SHARE * (double)(effort->allowed - effort->steps));
+    for (uint32_t round = 0;
+         effort->steps <= success + idle && round < ROUNDS && !r.search.is_late && !r.search.out_of_memory; round++) {
         if (try_change(&r, round)) {
-            idle = 0;
+            success = effort->steps;
             count_replays(&r);
         }
     }
