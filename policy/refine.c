@@ -7,7 +7,7 @@
 
 enum { ROUNDS = 200000, MOVES = 8 };
 #define WORSE      0.001
-#define IDLE_SHARE 0.2 /* of the effort: without success for so long, it is left to others */
+#define IDLE_SHARE 0.2 /* of the effort: without success for so long, it is left to polishing, which cannot swap */
 
 struct refiner {
     const struct graph *graph;
@@ -193,7 +193,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     for (uint32_t k = 0; k < MOVES; k++)
         r.credit[k] = 1;
     const struct effort *effort = request->effort;
-    uint64_t success = effort->steps, idle = (uint64_t)(IDLE_SHARE * (double)(effort->allowed - effort->steps));
+    uint64_t success = effort->steps, left = effort->allowed - effort->steps;
+    uint64_t idle = request->may_swap ? left : (uint64_t)(IDLE_SHARE * (double)left);
     for (uint32_t round = 0;
          effort->steps <= success + idle && round < ROUNDS && !r.search.is_late && !r.search.out_of_memory; round++) {
         if (try_change(&r, round)) {
