@@ -47,7 +47,8 @@ uint64_t bound_nanoseconds(const struct graph *g, uint64_t cap, const struct cut
     if (held && graph_undropped_bytes(g, held)) {
         uint32_t count = choose_positions(g, held, cut->pivot, positions);
         for (uint32_t k = 0; k < count; k++) {
-            uint64_t other = cut_bound_near(g, positions[k], cap, cut->price);
+            double price = cut->price;
+            uint64_t other = cut_bound_near(g, positions[k], cap, &price);
             bound = other > bound ? other : bound;
         }
     }

@@ -4,7 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COARSE_STEPS = 44, FINE_STEPS = 16, BEYOND_STEPS = 4 };
+/* How the price is searched: doubled from `first` until what is kept fits, and `beyond` times more; then narrowed. */
+struct search {
+    double first;
+    int coarse, beyond, fine;
+};
+
+static const struct search whole_search = {0, 44, 4, 16}, near_search = {0, 16, 0, 7};
+
+#define NEAR_SHARE (1.0 / 64)
 
 enum standing {
     STANDING_GIVEN,  /* there at the pivot whatever the plan */
@@ -157,7 +165,7 @@ static void solve_at(struct solver *s, double price)
     s->value = (double)flow_solve(&s->flow) - price * (double)s->room;
     s->bound = s->value > s->bound ? s->value : s->bound;
     for (uint32_t o = 0; o < s->pivot; o++)
-        if (flow_is_source_side(&s->flow, o) && s->threshold[o] > price)
+        if (s->threshold && flow_is_source_side(&s->flow, o) && s->threshold[o] > price)
             s->threshold[o] = price;
 }
 
@@ -212,6 +220,8 @@ static void snapshot_restore(struct solver *s, const struct snapshot *shot)
 
 static void note_held(const struct solver *s, struct cut *out)
 {
+    if (!out->is_held)
+        return;
     memset(out->is_held, 0, s->graph->problem->version_count * sizeof *out->is_held);
     for (uint32_t k = 0; k < s->hold_count; k++)
         out->is_held[s->holds[k].version] =
@@ -240,9 +250,10 @@ static double crossing(const struct tangent *low, const struct tangent *high)
 }
 
 /* Between a price at which too much is kept and one at which it fits: closes in on the greatest bound. */
-static bool narrow(struct solver *s, struct snapshot *shot, struct tangent low, struct tangent high, struct cut *out)
+static bool narrow(struct solver *s, const struct search *search, struct snapshot *shot, struct tangent low,
+                   struct tangent high, struct cut *out)
 {
-    for (int step = 0; step < FINE_STEPS && high.price - low.price > high.price * 1e-7; step++) {
+    for (int step = 0; step < search->fine && high.price - low.price > high.price * 1e-7; step++) {
         snapshot_restore(s, shot);
         solve_at(s, crossing(&low, &high));
         struct tangent middle = tangent_at(s);
@@ -276,13 +287,13 @@ static bool can_never_fit(const struct solver *s, double excess)
     return excess * s->price > work && worth(s->price, s->most_bytes) < FLOW_INFINITE / 65536;
 }
 
-static bool search_price(struct solver *s, struct cut *out)
+static bool search_price(struct solver *s, const struct search *search, struct cut *out)
 {
     struct snapshot shot = {0};
     struct tangent low = {0, 0, (double)(s->wanted - s->room)}, high = {0};
     bool is_done = true, fits = false;
-    double price = typical_price(s) / 4096;
-    for (int step = 0, beyond = 0; step < COARSE_STEPS && beyond < BEYOND_STEPS; step++, price *= 2) {
+    double price = search->first;
+    for (int step = 0, beyond = 0; step < search->coarse && !(fits && beyond == search->beyond); step++, price *= 2) {
         is_done = fits || snapshot_take(s, &shot);
         if (!is_done)
             break;
@@ -303,7 +314,7 @@ static bool search_price(struct solver *s, struct cut *out)
         }
     }
     if (fits && is_done)
-        is_done = narrow(s, &shot, low, high, out);
+        is_done = narrow(s, search, &shot, low, high, out);
     else
         out->price = s->price;
     free(shot.edges);
@@ -397,7 +408,7 @@ static bool prepare(struct solver *s, uint64_t cap, double *threshold)
     return !s->flow.has_failed && (s->room < 0 || round_room(s));
 }
 
-static bool solve(struct solver *s, uint64_t cap, struct cut *out)
+static bool solve(struct solver *s, uint64_t cap, const struct search *search, struct cut *out)
 {
     if (!prepare(s, cap, out->threshold))
         return false;
@@ -405,7 +416,10 @@ static bool solve(struct solver *s, uint64_t cap, struct cut *out)
         out->bound_ns = UINT64_MAX;
         return true;
     }
-    if (!search_price(s, out) || s->flow.has_failed)
+    struct search from = *search;
+    if (from.first <= 0)
+        from.first = typical_price(s) / 4096;
+    if (!search_price(s, &from, out) || s->flow.has_failed)
         return false;
     if (s->wanted <= s->room)
         out->price = 0;
@@ -423,28 +437,23 @@ bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct c
     bool is_done = out->threshold && out->is_held && pivot < graph->problem->operation_count;
     for (size_t o = 0; is_done && o < operations; o++)
         out->threshold[o] = HUGE_VAL;
-    is_done = is_done && solver_begin(&s, graph, pivot) && solve(&s, cap, out);
+    is_done = is_done && solver_begin(&s, graph, pivot) && solve(&s, cap, &whole_search, out);
     solver_end(&s);
     if (!is_done)
         cut_release(out);
     return is_done;
 }
 
-/* Prices around the critical one of another position: any of them gives a valid bound. */
-uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double price)
+uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double *price)
 {
     struct solver s = {0};
-    size_t operations = (size_t)graph->problem->operation_count + 1;
-    double *threshold = calloc(operations, sizeof *threshold);
-    uint64_t bound = 0;
-    if (threshold && solver_begin(&s, graph, pivot) && prepare(&s, cap, threshold)) {
-        for (double factor = 0.5; s.room >= 0 && factor < 2.1 && !s.flow.has_failed; factor *= 1.19)
-            solve_at(&s, price * factor);
-        bound = s.room < 0 ? UINT64_MAX : s.flow.has_failed || s.bound < 0 ? 0 : (uint64_t)s.bound;
-    }
+    struct cut cut = {.pivot = pivot};
+    struct search search = near_search;
+    search.first = *price * NEAR_SHARE;
+    bool is_done = solver_begin(&s, graph, pivot) && solve(&s, cap, &search, &cut);
     solver_end(&s);
-    free(threshold);
-    return bound;
+    *price = cut.price;
+    return is_done ? cut.bound_ns : 0;
 }
 
 void cut_release(struct cut *cut)

@@ -20,6 +20,7 @@ struct cut {
 
 /* False when memory ran out; then nothing is left allocated. */
 bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct cut *out);
-/* A bound of the same kind at another position, where the price is about `price`; 0 if memory ran out. */
-uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double price);
+/* A bound of the same kind at another position, with less effort, where the price may be near *price; 0 if memory ran
+ * out. *price becomes the critical price there. */
+uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double *price);
 void cut_release(struct cut *cut);
