@@ -1,5 +1,6 @@
 #include "policy/cut.h"
 #include "policy/flow.h"
+#include "policy/standing.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,6 @@ static const struct search whole_search = {0, 44, 4, 16}, near_search = {0, 16, 
 
 #define NEAR_SHARE (1.0 / 64)
 
-enum standing {
-    STANDING_GIVEN,  /* there at the pivot whatever the plan */
-    STANDING_WANTED, /* the program needs it later; may be dropped and rebuilt */
-    STANDING_DEAD,   /* not needed by the program any more; can be held */
-    STANDING_GONE    /* overwritten before the pivot: there only if it was rebuilt since */
-};
-
 struct hold {
     uint32_t version, node, producer; /* producer: operation, or POLICY_NONE where only holding helps */
     uint32_t edge;                    /* POLICY_NONE where holding is impossible */
@@ -29,86 +23,27 @@ struct hold {
 struct solver {
     const struct graph *graph;
     uint32_t pivot;
-    uint8_t *standing;
-    uint32_t *node_of;     /* per version: its node, POLICY_NONE if it has none */
-    int64_t *wanted_bytes; /* per operation: bytes of its wanted outputs */
+    struct standings at;
+    uint32_t *node_of; /* per version: its node, POLICY_NONE if it has none */
     struct hold *holds;
     uint32_t hold_count;
     struct flow flow;
     double price;        /* at which supplies and edges stand now */
     int64_t wanted;      /* bytes that the program needs later and that may be dropped */
-    int64_t room;        /* cap - what is given; may be negative */
     double value, bound; /* cut - price x room: at this price, and the greatest so far */
     double *threshold;
     int64_t most_bytes; /* of one operation's wanted outputs, or of one version that can be held */
 };
 
-static bool is_needed_at(const struct graph *g, uint32_t pivot, uint32_t v)
-{
-    return graph_is_needed(g, v) && g->last_need[v] >= pivot;
-}
-
-static bool is_given(const struct graph *g, uint32_t pivot, uint32_t v)
-{
-    const struct policy_version *version = &g->problem->versions[v];
-    if (version->droppable_from > pivot)
-        return true;
-    for (uint32_t k = g->need_first[pivot]; k < g->need_first[pivot + 1]; k++)
-        if (g->needs[k] == v)
-            return true;
-    return is_needed_at(g, pivot, v) && g->latest_rebuild[v] <= pivot;
-}
-
-static enum standing standing_of(const struct graph *g, uint32_t pivot, uint32_t v)
-{
-    if (g->replaced_by[v] != POLICY_NONE && graph_replaced_at(g, v) < pivot)
-        return STANDING_GONE;
-    if (is_given(g, pivot, v))
-        return STANDING_GIVEN;
-    return is_needed_at(g, pivot, v) ? STANDING_WANTED : STANDING_DEAD;
-}
-
-static bool is_born_before(const struct graph *g, uint32_t v, uint32_t pivot)
-{
-    uint32_t producer = g->problem->versions[v].producer;
-    return producer == POLICY_NONE || producer < pivot;
-}
-
-/* What is there at the pivot in every plan. */
-static uint64_t given_bytes(const struct solver *s)
-{
-    const struct policy_problem *p = s->graph->problem;
-    const struct policy_operation *op = &p->operations[s->pivot];
-    uint64_t bytes = p->fixed_bytes + op->workspace_bytes;
-    for (uint32_t v = 0; v < p->version_count; v++)
-        if (is_born_before(s->graph, v, s->pivot) && s->standing[v] == STANDING_GIVEN)
-            bytes += p->versions[v].bytes;
-    for (uint32_t k = 0; k < op->write_count; k++) {
-        uint32_t v = p->writes[op->first_write + k];
-        bytes += p->versions[v].replaces == POLICY_NONE ? p->versions[v].bytes : 0;
-    }
-    return bytes;
-}
-
-static bool can_run_again(const struct solver *s, uint32_t o)
-{
-    return s->graph->latest_replay[o] > s->pivot;
-}
-
-/* What was overwritten can be there only if it was made again before the pivot. */
-static bool can_be_held(const struct solver *s, uint32_t v)
-{
-    return s->standing[v] == STANDING_DEAD || s->graph->latest_rebuild[v] > graph_replaced_at(s->graph, v);
-}
-
 static void connect_input(struct solver *s, uint32_t o, uint32_t v)
 {
     const struct policy_version *version = &s->graph->problem->versions[v];
-    if (s->standing[v] == STANDING_GIVEN || s->standing[v] == STANDING_WANTED)
+    if (s->at.of[v] == STANDING_GIVEN || s->at.of[v] == STANDING_WANTED)
         return;
     if (s->node_of[v] == POLICY_NONE) {
         uint32_t producer = version->producer, node = s->pivot + s->hold_count;
-        bool can_rebuild = producer != POLICY_NONE && can_run_again(s, producer), can_hold = can_be_held(s, v);
+        bool can_rebuild = producer != POLICY_NONE && standings_can_run_again(&s->at, producer),
+             can_hold = standings_can_hold(&s->at, v);
         uint32_t edge =
             flow_connect(&s->flow, node, can_rebuild ? producer : s->flow.node_count, can_hold ? 0 : FLOW_INFINITE);
         s->node_of[v] = node;
@@ -118,27 +53,15 @@ static void connect_input(struct solver *s, uint32_t o, uint32_t v)
     flow_connect(&s->flow, o, s->node_of[v], FLOW_INFINITE);
 }
 
-/* Does running o again take its k-th need? What an output replaces is not needed where that output is there and
- * another one is wanted. */
-static bool takes_input(const struct solver *s, uint32_t o, uint32_t k)
-{
-    const struct policy_operation *op = &s->graph->problem->operations[o];
-    return k < s->graph->need_first[o] + op->read_count || op->write_count == 1;
-}
-
 static void build_network(struct solver *s)
 {
     const struct graph *g = s->graph;
     const struct policy_problem *p = g->problem;
     for (uint32_t o = 0; o < s->pivot; o++) {
-        bool can_run = can_run_again(s, o);
-        for (uint32_t k = 0; k < p->operations[o].write_count; k++) {
-            uint32_t v = p->writes[p->operations[o].first_write + k];
-            s->wanted_bytes[o] += s->standing[v] == STANDING_WANTED ? (int64_t)p->versions[v].bytes : 0;
-        }
+        bool can_run = standings_can_run_again(&s->at, o);
         flow_connect(&s->flow, o, s->flow.node_count, can_run ? (int64_t)p->operations[o].nanoseconds : FLOW_INFINITE);
         for (uint32_t k = g->need_first[o]; can_run && k < g->need_first[o + 1]; k++)
-            if (takes_input(s, o, k))
+            if (standings_takes(&s->at, o, k))
                 connect_input(s, o, g->needs[k]);
     }
 }
@@ -154,15 +77,15 @@ static void solve_at(struct solver *s, double price)
 {
     const struct policy_problem *p = s->graph->problem;
     for (uint32_t o = 0; o < s->pivot; o++)
-        if (s->wanted_bytes[o])
-            flow_supply(&s->flow, o, worth(price, s->wanted_bytes[o]) - worth(s->price, s->wanted_bytes[o]));
+        if (s->at.wanted_bytes[o])
+            flow_supply(&s->flow, o, worth(price, s->at.wanted_bytes[o]) - worth(s->price, s->at.wanted_bytes[o]));
     for (uint32_t k = 0; k < s->hold_count; k++) {
         int64_t bytes = (int64_t)p->versions[s->holds[k].version].bytes;
         if (s->holds[k].edge != POLICY_NONE)
             flow_widen(&s->flow, s->holds[k].edge, worth(price, bytes) - worth(s->price, bytes));
     }
     s->price = price;
-    s->value = (double)flow_solve(&s->flow) - price * (double)s->room;
+    s->value = (double)flow_solve(&s->flow) - price * (double)s->at.room;
     s->bound = s->value > s->bound ? s->value : s->bound;
     for (uint32_t o = 0; o < s->pivot; o++)
         if (s->threshold && flow_is_source_side(&s->flow, o) && s->threshold[o] > price)
@@ -179,7 +102,7 @@ static int64_t kept_bytes(const struct solver *s)
 {
     int64_t bytes = 0;
     for (uint32_t o = 0; o < s->pivot; o++)
-        bytes += flow_is_source_side(&s->flow, o) ? 0 : s->wanted_bytes[o];
+        bytes += flow_is_source_side(&s->flow, o) ? 0 : s->at.wanted_bytes[o];
     for (uint32_t k = 0; k < s->hold_count; k++)
         if (is_held_now(s, &s->holds[k]))
             bytes += (int64_t)s->graph->problem->versions[s->holds[k].version].bytes;
@@ -225,7 +148,7 @@ static void note_held(const struct solver *s, struct cut *out)
     memset(out->is_held, 0, s->graph->problem->version_count * sizeof *out->is_held);
     for (uint32_t k = 0; k < s->hold_count; k++)
         out->is_held[s->holds[k].version] =
-            s->standing[s->holds[k].version] == STANDING_DEAD && is_held_now(s, &s->holds[k]);
+            s->at.of[s->holds[k].version] == STANDING_DEAD && is_held_now(s, &s->holds[k]);
 }
 
 /* What one solved price says about the bound as a function of the price: a line that touches it there. */
@@ -235,7 +158,7 @@ struct tangent {
 
 static struct tangent tangent_at(const struct solver *s)
 {
-    return (struct tangent){s->price, s->value, (double)(kept_bytes(s) - s->room)};
+    return (struct tangent){s->price, s->value, (double)(kept_bytes(s) - s->at.room)};
 }
 
 /* The next price to look at: where the two lines cross, kept away from both ends. */
@@ -274,7 +197,7 @@ static double typical_price(const struct solver *s)
 {
     double bytes = 1;
     for (uint32_t o = 0; o < s->pivot; o++)
-        bytes += (double)s->wanted_bytes[o];
+        bytes += (double)s->at.wanted_bytes[o];
     return ((double)s->graph->clock[s->pivot] + 1) / bytes;
 }
 
@@ -290,7 +213,7 @@ static bool can_never_fit(const struct solver *s, double excess)
 static bool search_price(struct solver *s, const struct search *search, struct cut *out)
 {
     struct snapshot shot = {0};
-    struct tangent low = {0, 0, (double)(s->wanted - s->room)}, high = {0};
+    struct tangent low = {0, 0, (double)(s->wanted - s->at.room)}, high = {0};
     bool is_done = true, fits = false;
     double price = search->first;
     for (int step = 0, beyond = 0; step < search->coarse && !(fits && beyond == search->beyond); step++, price *= 2) {
@@ -322,97 +245,46 @@ static bool search_price(struct solver *s, const struct search *search, struct c
     return is_done;
 }
 
-static bool solver_begin(struct solver *s, const struct graph *g, uint32_t pivot)
+static bool solver_begin(struct solver *s, const struct graph *g, uint32_t pivot, uint64_t cap)
 {
     size_t versions = (size_t)g->problem->version_count + 1;
     *s = (struct solver){.graph = g, .pivot = pivot};
-    s->standing = malloc(versions);
     s->node_of = malloc(versions * sizeof *s->node_of);
-    s->wanted_bytes = calloc((size_t)pivot + 1, sizeof *s->wanted_bytes);
     s->holds = malloc(versions * sizeof *s->holds);
-    if (!s->standing || !s->node_of || !s->wanted_bytes || !s->holds)
+    if (!standings_begin(&s->at, g, pivot, g->problem->operation_count, cap) || !s->node_of || !s->holds)
         return false;
     memset(s->node_of, 0xff, versions * sizeof *s->node_of);
-    uint32_t nodes = pivot;
-    for (uint32_t v = 0; v < g->problem->version_count; v++) {
-        s->standing[v] = (uint8_t)standing_of(g, pivot, v);
-        nodes += s->standing[v] == STANDING_DEAD || s->standing[v] == STANDING_GONE;
-    }
-    return flow_begin(&s->flow, nodes);
+    return flow_begin(&s->flow, pivot + standings_hold_count(&s->at));
 }
 
 static void solver_end(struct solver *s)
 {
-    free(s->standing);
+    standings_end(&s->at);
     free(s->node_of);
-    free(s->wanted_bytes);
     free(s->holds);
     flow_end(&s->flow);
 }
 
-static int descending(const void *a, const void *b)
+static bool prepare(struct solver *s, double *threshold)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x > y ? -1 : x < y;
-}
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* The part of the room that whole versions can fill: where all but the smallest are multiples of one size, they
- * fill a multiple of it, and the smallest at most their sum. */
-static bool round_room(struct solver *s)
-{
-    const struct policy_problem *p = s->graph->problem;
-    uint64_t *bytes = malloc(sizeof *bytes * ((size_t)p->version_count + 1)), rest = 0, divisor = 0;
-    uint32_t count = 0;
-    if (!bytes)
-        return false;
-    for (uint32_t v = 0; v < p->version_count; v++) {
-        if (s->standing[v] != STANDING_GIVEN && p->versions[v].bytes && is_born_before(s->graph, v, s->pivot))
-            rest += bytes[count++] = p->versions[v].bytes;
-    }
-    qsort(bytes, count, sizeof *bytes, descending);
-    uint64_t room = (uint64_t)s->room, least = room < rest ? room : rest;
-    for (uint32_t k = 0; k < count && divisor != 1; k++) {
-        divisor = common_divisor(divisor, bytes[k]);
-        rest -= bytes[k];
-        uint64_t filled = room - room % divisor + rest;
-        least = filled < least ? filled : least;
-    }
-    s->room = (int64_t)least;
-    free(bytes);
-    return true;
-}
-
-static bool prepare(struct solver *s, uint64_t cap, double *threshold)
-{
-    s->room = (int64_t)cap - (int64_t)given_bytes(s);
     s->threshold = threshold;
     build_network(s);
     for (uint32_t o = 0; o < s->pivot; o++) {
-        s->wanted += s->wanted_bytes[o];
-        s->most_bytes = s->wanted_bytes[o] > s->most_bytes ? s->wanted_bytes[o] : s->most_bytes;
+        s->wanted += s->at.wanted_bytes[o];
+        s->most_bytes = s->at.wanted_bytes[o] > s->most_bytes ? s->at.wanted_bytes[o] : s->most_bytes;
     }
     for (uint32_t k = 0; k < s->hold_count; k++) {
         int64_t bytes = (int64_t)s->graph->problem->versions[s->holds[k].version].bytes;
         s->most_bytes = bytes > s->most_bytes ? bytes : s->most_bytes;
     }
-    return !s->flow.has_failed && (s->room < 0 || round_room(s));
+    return !s->flow.has_failed;
 }
 
-static bool solve(struct solver *s, uint64_t cap, const struct search *search, struct cut *out)
+static bool solve(struct solver *s, const struct search *search, struct cut *out)
 {
-    if (!prepare(s, cap, out->threshold))
+    if (!prepare(s, out->threshold))
         return false;
-    if (s->room < 0) {
+    if (s->at.room < 0) {
         out->bound_ns = UINT64_MAX;
         return true;
     }
@@ -421,7 +293,7 @@ static bool solve(struct solver *s, uint64_t cap, const struct search *search, s
         from.first = typical_price(s) / 4096;
     if (!search_price(s, &from, out) || s->flow.has_failed)
         return false;
-    if (s->wanted <= s->room)
+    if (s->wanted <= s->at.room)
         out->price = 0;
     out->bound_ns = s->bound < (double)(UINT64_MAX / 2) ? (uint64_t)s->bound : UINT64_MAX;
     return true;
@@ -437,7 +309,7 @@ bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct c
     bool is_done = out->threshold && out->is_held && pivot < graph->problem->operation_count;
     for (size_t o = 0; is_done && o < operations; o++)
         out->threshold[o] = HUGE_VAL;
-    is_done = is_done && solver_begin(&s, graph, pivot) && solve(&s, cap, &whole_search, out);
+    is_done = is_done && solver_begin(&s, graph, pivot, cap) && solve(&s, &whole_search, out);
     solver_end(&s);
     if (!is_done)
         cut_release(out);
@@ -450,7 +322,7 @@ uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap,
     struct cut cut = {.pivot = pivot};
     struct search search = near_search;
     search.first = *price * NEAR_SHARE;
-    bool is_done = solver_begin(&s, graph, pivot) && solve(&s, cap, &search, &cut);
+    bool is_done = solver_begin(&s, graph, pivot, cap) && solve(&s, &search, &cut);
     solver_end(&s);
     *price = cut.price;
     return is_done ? cut.bound_ns : 0;
