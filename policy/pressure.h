@@ -18,8 +18,13 @@ struct frame {
     uint32_t operation, cursor;
 };
 
-/* What the simulation knows of a version, next to its residency. */
+/* A version: what scoring reads of the problem and the graph, and what the simulation knows of it beside its residency.
+ * One line of a cache, since large networks are read all over. */
 struct forward_version {
+    uint64_t bytes;
+    uint32_t producer, droppable_from;
+    uint32_t reader_first, reader_end; /* places in graph.readers */
+    uint32_t last_need, rebuildable_until;
     uint32_t next_use;              /* operation that needs it next for the program; POLICY_NONE: none does any more */
     uint32_t cursor;                /* place of next_use among its readers */
     uint32_t need_until, need_next; /* of an absent one: last position at which it will be needed, 0 = never again, and
