@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_CANDIDATES = 64 };
+
 static struct forward_version version_at_start(const struct graph *g, uint32_t v)
 {
     const struct policy_version *version = &g->problem->versions[v];
@@ -32,8 +34,9 @@ bool forward_state_begin(struct forward *f, const struct graph *g, const struct 
     f->walk = malloc(versions * sizeof(uint32_t) + 4096);
     f->wake_next = malloc(versions * sizeof(uint32_t));
     f->wake_head = malloc(operations * sizeof(uint32_t));
-    if (!residency_begin(&f->residency, g, settings->cap) || !f->versions || !f->operations || !f->walk ||
-        !f->wake_next || !f->wake_head)
+    bool has_candidates = candidates_begin(&f->candidates, 2 * g->problem->version_count + LEAST_CANDIDATES);
+    if (!residency_begin(&f->residency, g, settings->cap) || !has_candidates || !f->versions || !f->operations ||
+        !f->walk || !f->wake_next || !f->wake_head)
         return false;
     memset(f->wake_head, 0xff, operations * sizeof(uint32_t));
     for (uint32_t o = 0; o < g->problem->operation_count; o++) {
@@ -58,7 +61,7 @@ void forward_state_end(struct forward *f)
     free(f->walk);
     free(f->wake_next);
     free(f->wake_head);
-    free(f->heap);
+    candidates_end(&f->candidates);
     free(f->frames);
 }
 

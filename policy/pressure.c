@@ -184,39 +184,29 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
     return f->versions[v].bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
 }
 
-static void heap_push(struct forward *f, struct pressure_entry entry)
+static bool is_stale(const struct forward *f, candidate_key key)
 {
-    if (f->heap_count == f->heap_capacity) {
-        uint32_t capacity = f->heap_capacity ? f->heap_capacity * 2 : 1024;
-        struct pressure_entry *heap = realloc(f->heap, sizeof *heap * capacity);
-        if (!heap) {
-            f->out_of_memory = true;
-            return;
-        }
-        f->heap = heap;
-        f->heap_capacity = capacity;
-    }
-    uint32_t k = f->heap_count++;
-    while (k && f->heap[(k - 1) / 2].score > entry.score) {
-        f->heap[k] = f->heap[(k - 1) / 2];
-        k = (k - 1) / 2;
-    }
-    f->heap[k] = entry;
+    uint32_t v = candidate_version(key);
+    return candidate_stamp(key) != f->versions[v].stamp || is_absent(f, v);
 }
 
-static struct pressure_entry heap_pop(struct forward *f)
+/* Every version has one candidate that is not stale at most. */
+static void sweep_stale(struct forward *f)
 {
-    struct pressure_entry *heap = f->heap, least = heap[0], last = heap[--f->heap_count];
-    uint32_t count = f->heap_count, k = 0;
-    for (uint32_t child; (child = 2 * k + 1) < count; k = child) {
-        /* which of the two is less is anybody's guess: added, not branched on */
-        child += child + 1 < count && heap[child + 1].score < heap[child].score;
-        if (heap[child].score >= last.score)
-            break;
-        heap[k] = heap[child];
-    }
-    heap[k] = last;
-    return least;
+    struct candidates *c = &f->candidates;
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < c->count; k++)
+        if (!is_stale(f, c->keys[k]))
+            c->keys[kept++] = c->keys[k];
+    c->count = kept;
+    candidates_sort(c);
+}
+
+static void add_candidate(struct forward *f, uint32_t v, double score)
+{
+    if (f->candidates.count == f->candidates.capacity)
+        sweep_stale(f);
+    candidates_add(&f->candidates, candidate_key_of(score, v, ++f->versions[v].stamp));
 }
 
 static void wait_until(struct forward *f, uint32_t v, uint32_t position)
@@ -241,14 +231,14 @@ void pressure_wake(struct forward *f)
 
 void pressure_offer(struct forward *f, uint32_t v)
 {
-    struct forward_version *version = &f->versions[v];
+    const struct forward_version *version = &f->versions[v];
     if (is_absent(f, v) || !version->bytes || version->droppable_from == POLICY_NONE || version->locks)
         return;
     if (version->droppable_from > f->residency.position) {
         wait_until(f, v, version->droppable_from);
         return;
     }
-    heap_push(f, (struct pressure_entry){score_of(f, v, need_of(f, v)), v, ++version->stamp});
+    add_candidate(f, v, score_of(f, v, need_of(f, v)));
 }
 
 /* Collects the absent ancestors that v's absence until `until` will need as well; false where one of them
@@ -388,37 +378,46 @@ static bool drop_waiting(struct forward *f)
 /* What is likely to be scored next is fetched into the cache. */
 static void prefetch_least(const struct forward *f)
 {
-    if (f->heap_count < 3)
-        return;
-    const struct forward_version *next = &f->versions[f->heap[0].version];
-    __builtin_prefetch(&f->versions[f->heap[1].version]);
-    __builtin_prefetch(&f->versions[f->heap[2].version]);
-    __builtin_prefetch(&f->operations[next->producer]);
-    __builtin_prefetch(&f->graph->readers[next->reader_first]);
+    const struct candidates *c = &f->candidates;
+    for (uint32_t k = 1; k < c->count && k < 5; k++)
+        __builtin_prefetch(&f->versions[candidate_version(c->keys[k])]);
+}
+
+/* Scores the least candidate again; false where another one is less then. */
+static bool is_still_least(struct forward *f, uint32_t v, double score)
+{
+    candidates_sink(&f->candidates, 0, candidate_key_of(score, v, f->versions[v].stamp));
+    return candidate_version(f->candidates.keys[0]) == v;
+}
+
+/* v, which is the least candidate or was scored last, is none any more. */
+static void forget_candidate(struct forward *f, uint32_t v)
+{
+    if (candidate_version(f->candidates.keys[0]) == v)
+        candidates_remove_least(&f->candidates);
+    else
+        f->versions[v].stamp++;
 }
 
 static bool drop_least(struct forward *f)
 {
     uint32_t rescored = 0;
-    while (f->heap_count) {
+    while (f->candidates.count) {
         f->settings->effort->steps += 4;
-        struct pressure_entry entry = heap_pop(f);
-        uint32_t v = entry.version;
-        prefetch_least(f);
-        if (entry.stamp != f->versions[v].stamp || is_absent(f, v) || f->versions[v].locks)
+        uint32_t v = candidate_version(f->candidates.keys[0]);
+        if (is_stale(f, f->candidates.keys[0]) || f->versions[v].locks) {
+            candidates_remove_least(&f->candidates);
             continue;
+        }
+        prefetch_least(f);
         struct need need = need_of(f, v);
         double score = score_of(f, v, need);
-        if (f->heap_count && score > f->heap[0].score && rescored < RESCORE_LIMIT) {
-            rescored++;
-            heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
+        if (!is_still_least(f, v, score) && rescored++ < RESCORE_LIMIT)
             continue;
-        }
         bool is_dear = score > 0 && !is_from_before_turn(f, v) && f->frame_count >= 2;
-        if (is_dear && drop_waiting_from(f, true)) {
-            heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
+        if (is_dear && drop_waiting_from(f, true))
             return true;
-        }
+        forget_candidate(f, v);
         if (drop(f, v, need))
             return true;
     }

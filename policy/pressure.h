@@ -7,12 +7,8 @@
  * What would break it is not dropped.
  */
 #pragma once
+#include "policy/candidates.h"
 #include "policy/forward.h"
-
-struct pressure_entry {
-    double score;
-    uint32_t version, stamp;
-};
 
 struct frame {
     uint32_t operation, cursor;
@@ -31,7 +27,7 @@ struct forward_version {
                                        the first such position (an estimate) */
     uint32_t absent_children;       /* absent results of the operations that have read it */
     uint32_t locks;                 /* frames that wait for it or use it */
-    uint32_t stamp;                 /* the heap entry that counts */
+    uint32_t stamp;                 /* that of the candidate that counts */
     uint32_t seen;                  /* visit mark */
 };
 
@@ -53,9 +49,8 @@ struct forward {
     uint32_t *wake_head; /* per position: versions to consider again from there on */
     uint32_t *wake_next; /* per version; own index = not in any list */
     uint32_t visit;
-    struct pressure_entry *heap;
-    uint32_t heap_count, heap_capacity;
-    uint32_t *walk; /* scratch stack, version_count entries */
+    struct candidates candidates; /* room for twice as many as there are versions */
+    uint32_t *walk;               /* scratch stack, version_count entries */
     struct frame *frames;
     uint32_t frame_count, frame_capacity;
     bool out_of_memory;
