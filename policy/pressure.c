@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16 };
+enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16, OFFER_STEPS = 4, DROP_STEPS = 18 };
 
 static bool is_absent(const struct forward *f, uint32_t v)
 {
@@ -238,6 +238,7 @@ void pressure_offer(struct forward *f, uint32_t v)
         wait_until(f, v, version->droppable_from);
         return;
     }
+    f->settings->effort->steps += OFFER_STEPS;
     add_candidate(f, v, score_of(f, v, need_of(f, v)));
 }
 
@@ -403,7 +404,7 @@ static bool drop_least(struct forward *f)
 {
     uint32_t rescored = 0;
     while (f->candidates.count) {
-        f->settings->effort->steps += 4;
+        f->settings->effort->steps += DROP_STEPS;
         uint32_t v = candidate_version(f->candidates.keys[0]);
         if (is_stale(f, f->candidates.keys[0]) || f->versions[v].locks) {
             candidates_remove_least(&f->candidates);
