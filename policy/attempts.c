@@ -3,7 +3,7 @@
 #include "policy/tidy.h"
 #include <string.h>
 
-enum { TIDY_STEPS = 16 };
+enum { MAKE_STEPS = 16, TIDY_STEPS = 14, SWAP_TIDY_STEPS = 24, PASSES_PER_STEP = 2, BEGIN_PASSES = 4 };
 #define USUAL_SHARE 0.93
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
@@ -37,7 +37,7 @@ static void note_incumbent(struct attempt_search *s, const struct forward_settin
 static bool take_if_better(struct attempt_search *s, struct item_list *items)
 {
     uint64_t added_ns;
-    s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS;
+    s->request->effort->steps += (uint64_t)items->count * (s->request->may_swap ? SWAP_TIDY_STEPS : TIDY_STEPS);
     if (!tidy_plan(s->graph, s->request->cap, items, &added_ns) ||
         !prefetch_swaps(s->graph, s->request->cap, items, &added_ns) || added_ns >= s->best_ns) {
         items_release(items);
@@ -49,9 +49,22 @@ static bool take_if_better(struct attempt_search *s, struct item_list *items)
     return true;
 }
 
+bool attempts_are_over(const struct attempt_search *s)
+{
+    bool has_plan = s->best_ns != UINT64_MAX;
+    return s->out_of_memory || effort_is_used_up(s->request->effort) ||
+           (has_plan && (s->is_late || s->request->any_will_do));
+}
+
+void attempts_count_passes(struct attempt_search *s, uint32_t passes)
+{
+    const struct policy_problem *p = s->graph->problem;
+    s->request->effort->steps += ((uint64_t)p->version_count + p->operation_count) * passes / PASSES_PER_STEP;
+}
+
 bool attempts_offer(struct attempt_search *s, struct item_list *items)
 {
-    s->request->effort->steps += (uint64_t)items->count * TIDY_STEPS; /* for making it */
+    s->request->effort->steps += (uint64_t)items->count * MAKE_STEPS;
     bool is_better = take_if_better(s, items);
     s->is_late |= effort_is_spent(s->request->effort);
     return is_better;
@@ -81,6 +94,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.never_replays = s->request->may_not_replay;
     if (!s->request->may_swap)
         settings.swap_weight = -1;
+    attempts_count_passes(s, BEGIN_PASSES);
     enum forward_result result = forward_plan(s->graph, &settings, &items, &replay_ns);
     s->out_of_memory |= result == FORWARD_NO_MEMORY;
     s->is_late |= effort_is_spent(s->request->effort);

@@ -151,7 +151,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     attempts_begin(&search, graph, request);
     search.out_of_memory = !table_begin(&t, &chain, request->cap);
     if (!search.out_of_memory && t.units) {
-        request->effort->steps += (uint64_t)t.units * chain.stage_count * chain.stage_count * chain.stage_count / 25;
+        request->effort->steps += (uint64_t)t.units * chain.stage_count * chain.stage_count * chain.stage_count / 30;
         fill_table(&t);
         offer_plans(&t, &search);
     }

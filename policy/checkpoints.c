@@ -29,6 +29,7 @@ static bool try_settings(struct checkpoints *c, double beta, double omega, bool 
 static void price_segments(struct checkpoints *c)
 {
     const struct cut *cut = c->search.request->cut;
+    attempts_count_passes(&c->search, 4);
     segments_mark_crossing(c->graph, c->search.request->pivot, c->segment_of, c->is_crossing);
     price_versions(c->graph, cut, 1, c->hold);
     for (uint32_t v = 0; v < c->graph->problem->version_count; v++) {
@@ -41,7 +42,7 @@ static void price_segments(struct checkpoints *c)
 static bool try_count(struct checkpoints *c, uint32_t count)
 {
     uint32_t pivot = c->search.request->pivot;
-    if (count < 2)
+    if (count < 2 || attempts_are_over(&c->search))
         return false;
     segments_by_count(c->graph, pivot, count, c->segment_of);
     price_segments(c);
@@ -50,6 +51,8 @@ static bool try_count(struct checkpoints *c, uint32_t count)
         return is_better;
     is_better |= try_settings(c, 0.5, 0.5, false);
     is_better |= try_settings(c, 1, 0.5, true);
+    if (attempts_are_over(&c->search))
+        return is_better;
     segments_by_time(c->graph, pivot, count, c->segment_of);
     price_segments(c);
     return try_settings(c, 1, 0.1, false) || is_better;
@@ -59,7 +62,7 @@ static bool try_count(struct checkpoints *c, uint32_t count)
 static uint32_t search_counts(struct checkpoints *c, uint32_t most)
 {
     uint32_t best = 0, worse = 0;
-    for (uint32_t count = 4; count <= most && worse < (best ? 2u : 6u) && !c->search.out_of_memory; count *= 2) {
+    for (uint32_t count = 4; count <= most && worse < (best ? 2u : 6u) && !attempts_are_over(&c->search); count *= 2) {
         if (try_count(c, count)) {
             best = count;
             worse = 0;
@@ -72,7 +75,7 @@ static uint32_t search_counts(struct checkpoints *c, uint32_t most)
 
 static void refine_count(struct checkpoints *c, uint32_t around)
 {
-    for (double factor = 1.41; factor > 1.05; factor = 1 + (factor - 1) / 2) {
+    for (double factor = 1.41; factor > 1.05 && !attempts_are_over(&c->search); factor = 1 + (factor - 1) / 2) {
         uint32_t more = (uint32_t)(around * factor), fewer = (uint32_t)(around / factor), best = around;
         best = try_count(c, more) ? more : best;
         around = try_count(c, fewer) ? fewer : best;

@@ -41,6 +41,7 @@ static bool try_segments(struct chen *c)
 {
     const struct graph *g = c->graph;
     const struct policy_problem *p = g->problem;
+    attempts_count_passes(&c->search, 3);
     segments_mark_crossing(g, c->pivot, c->segment_of, c->is_crossing);
     double last = (double)g->problem->operation_count + 2;
     for (uint32_t v = 0; v < p->version_count; v++) {
@@ -63,7 +64,7 @@ static enum strategy_result make_segments(const struct graph *graph, const struc
         return STRATEGY_NOTHING;
     bool has_begun = chen_begin(&c, graph, request);
     uint32_t count = has_begun ? segments_droppable_count(graph, request->pivot) : 0, previous = 0;
-    for (double k = 2; k <= count; k *= 1.3) {
+    for (double k = 2; k <= count && !attempts_are_over(&c.search); k *= 1.3) {
         if ((uint32_t)k == previous)
             continue;
         previous = (uint32_t)k;
@@ -81,12 +82,13 @@ static enum strategy_result make_budget(const struct graph *graph, const struct 
         return STRATEGY_NOTHING;
     bool has_begun = chen_begin(&c, graph, request);
     double bytes = has_begun ? (double)segments_droppable_bytes(graph, request->pivot) : 0, best = 0;
-    for (double budget = bytes / 2; budget > bytes / 4096 && budget >= 1; budget /= 1.5) {
+    for (double budget = bytes / 2; budget > bytes / 4096 && budget >= 1 && !attempts_are_over(&c.search);
+         budget /= 1.5) {
         segments_by_bytes(graph, c.pivot, (uint64_t)budget, c.segment_of);
         if (try_segments(&c))
             best = budget;
     }
-    for (double factor = 1.3; best > 0 && factor > 1.02; factor = sqrt(factor)) {
+    for (double factor = 1.3; best > 0 && factor > 1.02 && !attempts_are_over(&c.search); factor = sqrt(factor)) {
         double around[] = {best * factor, best / factor};
         for (int side = 0; side < 2; side++) {
             segments_by_bytes(graph, c.pivot, (uint64_t)around[side], c.segment_of);

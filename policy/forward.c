@@ -135,7 +135,6 @@ static bool fetch(struct forward *f, uint32_t v)
 static enum forward_result work_down(struct forward *f, uint32_t floor)
 {
     while (f->frame_count > floor) {
-        f->settings->effort->steps += 5;
         struct frame *top = &f->frames[f->frame_count - 1];
         uint32_t missing = next_missing(f, top);
         if (missing == POLICY_NONE) {

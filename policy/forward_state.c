@@ -7,17 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LEAST_CANDIDATES = 64 };
+
+static struct forward_version version_at_start(const struct graph *g, uint32_t v)
+{
+    const struct policy_version *version = &g->problem->versions[v];
+    uint32_t first = g->reader_first[v], end = g->reader_first[v + 1];
+    return (struct forward_version){.bytes = version->bytes,
+                                    .producer = version->producer,
+                                    .droppable_from = version->droppable_from,
+                                    .reader_first = first,
+                                    .reader_end = end,
+                                    .last_need = g->last_need[v],
+                                    .rebuildable_until = g->rebuildable_until[v],
+                                    .next_use = first < end ? g->readers[first] : POLICY_NONE,
+                                    .cursor = first,
+                                    .need_next = POLICY_NONE};
+}
+
 bool forward_state_begin(struct forward *f, const struct graph *g, const struct forward_settings *settings)
 {
     size_t versions = (size_t)g->problem->version_count + 1, operations = (size_t)g->problem->operation_count + 2;
     *f = (struct forward){.graph = g, .settings = settings};
-    f->versions = malloc(versions * sizeof *f->versions);
+    f->versions = aligned_alloc(sizeof *f->versions, versions * sizeof *f->versions);
     f->operations = malloc(operations * sizeof *f->operations);
     f->walk = malloc(versions * sizeof(uint32_t) + 4096);
     f->wake_next = malloc(versions * sizeof(uint32_t));
     f->wake_head = malloc(operations * sizeof(uint32_t));
-    if (!residency_begin(&f->residency, g, settings->cap) || !f->versions || !f->operations || !f->walk ||
-        !f->wake_next || !f->wake_head)
+    bool has_candidates = candidates_begin(&f->candidates, 2 * g->problem->version_count + LEAST_CANDIDATES);
+    if (!residency_begin(&f->residency, g, settings->cap) || !has_candidates || !f->versions || !f->operations ||
+        !f->walk || !f->wake_next || !f->wake_head)
         return false;
     memset(f->wake_head, 0xff, operations * sizeof(uint32_t));
     for (uint32_t o = 0; o < g->problem->operation_count; o++) {
@@ -28,11 +47,8 @@ bool forward_state_begin(struct forward *f, const struct graph *g, const struct 
                                                       .need_end = g->need_first[o + 1]};
     }
     for (uint32_t v = 0; v + 1 < versions; v++) {
-        uint32_t first = g->reader_first[v];
-        bool has_reader = first < g->reader_first[v + 1];
         f->wake_next[v] = v;
-        f->versions[v] = (struct forward_version){
-            .next_use = has_reader ? g->readers[first] : POLICY_NONE, .cursor = first, .need_next = POLICY_NONE};
+        f->versions[v] = version_at_start(g, v);
     }
     return true;
 }
@@ -45,7 +61,7 @@ void forward_state_end(struct forward *f)
     free(f->walk);
     free(f->wake_next);
     free(f->wake_head);
-    free(f->heap);
+    candidates_end(&f->candidates);
     free(f->frames);
 }
 
@@ -53,12 +69,12 @@ void forward_state_end(struct forward *f)
 static void count_absent(struct forward *f, uint32_t v, uint32_t by)
 {
     const struct graph *g = f->graph;
-    uint32_t producer = g->problem->versions[v].producer;
-    for (uint32_t k = g->reader_first[v]; k < g->reader_first[v + 1]; k++)
+    const struct forward_version *version = &f->versions[v];
+    for (uint32_t k = version->reader_first; k < version->reader_end; k++)
         f->operations[g->readers[k]].absent_inputs += by;
-    if (producer == POLICY_NONE)
+    if (version->producer == POLICY_NONE)
         return;
-    struct forward_operation *maker = &f->operations[producer];
+    struct forward_operation *maker = &f->operations[version->producer];
     maker->absent_outputs += by;
     for (uint32_t k = maker->need_first; k < maker->need_end; k++)
         f->versions[g->needs[k]].absent_children += by;
@@ -70,7 +86,7 @@ static void pass_operation(struct forward *f, uint32_t operation)
     for (uint32_t k = g->need_first[operation]; k < g->need_first[operation + 1]; k++) {
         struct forward_version *version = &f->versions[g->needs[k]];
         version->cursor++;
-        bool has_more = version->cursor < g->reader_first[g->needs[k] + 1];
+        bool has_more = version->cursor < version->reader_end;
         version->next_use = has_more ? g->readers[version->cursor] : POLICY_NONE;
     }
 }

@@ -126,6 +126,12 @@ static bool is_enough(const struct strategy_request *request, const struct best 
     return is_optimal || request->give_up_ns == 0 || effort_is_spent(request->effort);
 }
 
+/* The others have a plan at hand without any search. */
+static bool needs_effort(const struct strategy *strategy)
+{
+    return strategy != &strategy_revolve && strategy != &strategy_log && strategy != &strategy_chain;
+}
+
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
@@ -133,7 +139,8 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
     for (size_t k = 0; k < 2 * TURNS && !is_enough(request, best); k++) {
         const struct turn *turn = &turns[k % TURNS];
         request->is_thorough = k >= TURNS;
-        if (may_run(turn->strategy, options) && take_turn(turn, graph, request, best) == STRATEGY_NO_MEMORY)
+        bool can_run = !effort_is_used_up(request->effort) || !needs_effort(turn->strategy);
+        if (can_run && may_run(turn->strategy, options) && take_turn(turn, graph, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;

@@ -20,7 +20,9 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     double *hold = malloc(sizeof *hold * ((size_t)graph->problem->version_count + 1));
     attempts_begin(&search, graph, request);
     search.out_of_memory = !hold;
-    for (size_t k = request->is_thorough ? quick : 0; hold && request->cut && k < count; k++) {
+    for (size_t k = request->is_thorough ? quick : 0; hold && request->cut && k < count && !attempts_are_over(&search);
+         k++) {
+        attempts_count_passes(&search, 1);
         price_versions(graph, request->cut, settings[k].boost, hold);
         attempts_try(&search, (struct forward_settings){.hold = hold,
                                                         .pivot = request->pivot,

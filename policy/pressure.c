@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16 };
+enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16, OFFER_STEPS = 4, DROP_STEPS = 18 };
 
 static bool is_absent(const struct forward *f, uint32_t v)
 {
@@ -45,16 +45,17 @@ static void add_needs_of_outputs(const struct forward *f, uint32_t operation, st
 /* Where v will be needed, counting the rebuilding of its dropped descendants. */
 static struct need need_of(const struct forward *f, uint32_t v)
 {
-    const struct graph *g = f->graph;
+    const struct forward_version *version = &f->versions[v];
+    const uint32_t *readers = f->graph->readers;
     struct need need = {program_need(f, v), 0};
     if (need.next != POLICY_NONE)
-        need.until = g->last_need[v];
-    uint32_t left = f->versions[v].absent_children;
-    for (uint32_t k = g->reader_first[v]; left && k < g->reader_first[v + 1]; k++) {
-        uint32_t absent = f->operations[g->readers[k]].absent_outputs;
+        need.until = version->last_need;
+    uint32_t left = version->absent_children;
+    for (uint32_t k = version->reader_first; left && k < version->reader_end; k++) {
+        uint32_t absent = f->operations[readers[k]].absent_outputs;
         left -= absent;
         if (absent)
-            add_needs_of_outputs(f, g->readers[k], &need);
+            add_needs_of_outputs(f, readers[k], &need);
     }
     if (need.until && need.next != POLICY_NONE && need.next < f->residency.position)
         need.next = f->residency.position;
@@ -76,11 +77,10 @@ static bool rebuilds_from(const struct graph *g, uint32_t child, uint32_t k, con
  * dropped, unless it is held on purpose. */
 static bool is_missing(const struct forward *f, uint32_t v)
 {
-    const struct graph *g = f->graph;
     if (is_absent(f, v))
         return true;
-    return f->settings->counts_dead && g->problem->versions[v].producer != POLICY_NONE &&
-           g->problem->versions[v].droppable_from <= f->residency.position && program_need(f, v) == POLICY_NONE;
+    return f->settings->counts_dead && f->versions[v].producer != POLICY_NONE &&
+           f->versions[v].droppable_from <= f->residency.position && program_need(f, v) == POLICY_NONE;
 }
 
 /* Is all there that the operation needs, as far as one can tell now? */
@@ -92,16 +92,15 @@ static bool has_inputs(const struct forward *f, const struct forward_operation *
 static double rebuild_cost(struct forward *f, uint32_t version)
 {
     const struct graph *g = f->graph;
-    const struct policy_problem *p = g->problem;
     uint32_t mark = new_visit(f), count = 0, visited = 0;
     double cost = 0;
     f->walk[count++] = version;
     f->versions[version].seen = mark;
     while (count && visited < CLOSURE_LIMIT) {
         uint32_t v = f->walk[--count];
-        if (p->versions[v].producer == POLICY_NONE)
+        if (f->versions[v].producer == POLICY_NONE)
             continue;
-        const struct forward_operation *producer = &f->operations[p->versions[v].producer];
+        const struct forward_operation *producer = &f->operations[f->versions[v].producer];
         bool is_wanted = v != version && program_need(f, v) != POLICY_NONE;
         cost += producer->nanoseconds * (is_wanted ? f->settings->omega : 1.0);
         visited++;
@@ -114,12 +113,13 @@ static double rebuild_cost(struct forward *f, uint32_t version)
                 continue;
             f->versions[u].seen = mark;
             f->walk[count++] = u;
+            __builtin_prefetch(&f->operations[f->versions[u].producer]);
         }
     }
     f->settings->effort->steps += visited;
     /* cut short: most likely everything from the start on, and for gradients the way back as well */
     bool is_gradient =
-        p->versions[version].producer != POLICY_NONE && p->versions[version].producer >= f->settings->turn;
+        f->versions[version].producer != POLICY_NONE && f->versions[version].producer >= f->settings->turn;
     return count && is_gradient ? cost + (double)g->clock[f->residency.position] : cost;
 }
 
@@ -133,7 +133,7 @@ static bool may_swap(const struct forward *f, uint32_t v)
 static double swap_cost(const struct forward *f, uint32_t v)
 {
     const struct policy_problem *p = f->graph->problem;
-    double bytes = (double)p->versions[v].bytes;
+    double bytes = (double)f->versions[v].bytes;
     double out = is_on_host(f, v) ? 0 : bytes / p->out_bytes_per_ns;
     return f->settings->swap_weight * (out + bytes / p->in_bytes_per_ns);
 }
@@ -150,10 +150,10 @@ static double raise_to(double base, double exponent)
 /* What it costs to get v back, per byte. */
 static double cost_per_byte(struct forward *f, uint32_t v, uint32_t until)
 {
-    double cost = f->graph->rebuildable_until[v] >= until ? rebuild_cost(f, v) : HUGE_VAL;
+    double cost = f->versions[v].rebuildable_until >= until ? rebuild_cost(f, v) : HUGE_VAL;
     if (may_swap(f, v) && swap_cost(f, v) < cost)
         cost = swap_cost(f, v);
-    return cost / (double)f->graph->problem->versions[v].bytes;
+    return cost / (double)f->versions[v].bytes;
 }
 
 /* The price given for v up to the pivot; what is needed again before the pivot is worth more. */
@@ -170,7 +170,6 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
 {
     const struct graph *g = f->graph;
     const struct forward_settings *s = f->settings;
-    const struct policy_version *version = &g->problem->versions[v];
     bool is_priced = s->hold && f->residency.position <= s->pivot;
     bool is_dead = need.until < f->residency.position || need.next == POLICY_NONE;
     if (is_dead && !(is_priced && s->hold[v] > 0))
@@ -182,42 +181,32 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
     score /= raise_to(distance, is_priced && s->flat_hold ? s->hold_beta : s->beta);
     if (s->weight)
         score *= s->weight[v];
-    return version->bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
+    return f->versions[v].bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
 }
 
-static void heap_push(struct forward *f, struct pressure_entry entry)
+static bool is_stale(const struct forward *f, candidate_key key)
 {
-    if (f->heap_count == f->heap_capacity) {
-        uint32_t capacity = f->heap_capacity ? f->heap_capacity * 2 : 1024;
-        struct pressure_entry *heap = realloc(f->heap, sizeof *heap * capacity);
-        if (!heap) {
-            f->out_of_memory = true;
-            return;
-        }
-        f->heap = heap;
-        f->heap_capacity = capacity;
-    }
-    uint32_t k = f->heap_count++;
-    while (k && f->heap[(k - 1) / 2].score > entry.score) {
-        f->heap[k] = f->heap[(k - 1) / 2];
-        k = (k - 1) / 2;
-    }
-    f->heap[k] = entry;
+    uint32_t v = candidate_version(key);
+    return candidate_stamp(key) != f->versions[v].stamp || is_absent(f, v);
 }
 
-static struct pressure_entry heap_pop(struct forward *f)
+/* Every version has one candidate that is not stale at most. */
+static void sweep_stale(struct forward *f)
 {
-    struct pressure_entry *heap = f->heap, least = heap[0], last = heap[--f->heap_count];
-    uint32_t count = f->heap_count, k = 0;
-    for (uint32_t child; (child = 2 * k + 1) < count; k = child) {
-        /* which of the two is less is anybody's guess: added, not branched on */
-        child += child + 1 < count && heap[child + 1].score < heap[child].score;
-        if (heap[child].score >= last.score)
-            break;
-        heap[k] = heap[child];
-    }
-    heap[k] = last;
-    return least;
+    struct candidates *c = &f->candidates;
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < c->count; k++)
+        if (!is_stale(f, c->keys[k]))
+            c->keys[kept++] = c->keys[k];
+    c->count = kept;
+    candidates_sort(c);
+}
+
+static void add_candidate(struct forward *f, uint32_t v, double score)
+{
+    if (f->candidates.count == f->candidates.capacity)
+        sweep_stale(f);
+    candidates_add(&f->candidates, candidate_key_of(score, v, ++f->versions[v].stamp));
 }
 
 static void wait_until(struct forward *f, uint32_t v, uint32_t position)
@@ -242,14 +231,15 @@ void pressure_wake(struct forward *f)
 
 void pressure_offer(struct forward *f, uint32_t v)
 {
-    const struct policy_version *version = &f->graph->problem->versions[v];
-    if (is_absent(f, v) || !version->bytes || version->droppable_from == POLICY_NONE || f->versions[v].locks)
+    const struct forward_version *version = &f->versions[v];
+    if (is_absent(f, v) || !version->bytes || version->droppable_from == POLICY_NONE || version->locks)
         return;
     if (version->droppable_from > f->residency.position) {
         wait_until(f, v, version->droppable_from);
         return;
     }
-    heap_push(f, (struct pressure_entry){score_of(f, v, need_of(f, v)), v, ++f->versions[v].stamp});
+    f->settings->effort->steps += OFFER_STEPS;
+    add_candidate(f, v, score_of(f, v, need_of(f, v)));
 }
 
 /* Collects the absent ancestors that v's absence until `until` will need as well; false where one of them
@@ -263,9 +253,9 @@ static bool collect_ancestors(struct forward *f, uint32_t version, uint32_t unti
     *count = 1;
     while (head < *count) {
         uint32_t v = f->walk[head++];
-        if (g->rebuildable_until[v] < until)
+        if (f->versions[v].rebuildable_until < until)
             return false;
-        const struct forward_operation *producer = &f->operations[g->problem->versions[v].producer];
+        const struct forward_operation *producer = &f->operations[f->versions[v].producer];
         if (!producer->absent_inputs)
             continue;
         for (uint32_t k = producer->need_first; k < producer->need_end; k++) {
@@ -287,13 +277,13 @@ static void propagate_next(struct forward *f, uint32_t version, uint32_t next)
     f->versions[version].need_next = next;
     f->walk[count++] = version;
     while (count && visited++ < PROPAGATE_LIMIT) {
-        const struct forward_operation *producer = &f->operations[g->problem->versions[f->walk[--count]].producer];
+        const struct forward_operation *producer = &f->operations[f->versions[f->walk[--count]].producer];
         if (!producer->absent_inputs)
             continue;
         for (uint32_t k = producer->need_first; k < producer->need_end; k++) {
             uint32_t u = g->needs[k];
             if (!is_absent(f, u) || f->versions[u].need_next <= next || count >= PROPAGATE_LIMIT ||
-                g->problem->versions[u].producer == POLICY_NONE)
+                f->versions[u].producer == POLICY_NONE)
                 continue;
             f->versions[u].need_next = next;
             f->walk[count++] = u;
@@ -358,7 +348,7 @@ static bool is_needed_by(const struct graph *g, uint32_t o, uint32_t v)
 
 static bool is_from_before_turn(const struct forward *f, uint32_t v)
 {
-    uint32_t producer = f->graph->problem->versions[v].producer;
+    uint32_t producer = f->versions[v].producer;
     return producer == POLICY_NONE || producer < f->settings->turn;
 }
 
@@ -370,7 +360,7 @@ static bool drop_waiting_from(struct forward *f, bool is_before_turn)
         uint32_t o = f->frames[k].operation;
         for (uint32_t n = g->need_first[o]; n < g->need_first[o + 1]; n++) {
             uint32_t v = g->needs[n], position = f->residency.position;
-            const struct policy_version *version = &g->problem->versions[v];
+            const struct forward_version *version = &f->versions[v];
             if (!is_absent(f, v) && version->bytes && version->droppable_from <= position &&
                 is_from_before_turn(f, v) == is_before_turn && !is_needed_by(g, top, v) && drop(f, v, need_of(f, v)))
                 return true;
@@ -386,27 +376,49 @@ static bool drop_waiting(struct forward *f)
     return f->frame_count >= 2 && (drop_waiting_from(f, true) || drop_waiting_from(f, false));
 }
 
+/* What is likely to be scored next is fetched into the cache. */
+static void prefetch_least(const struct forward *f)
+{
+    const struct candidates *c = &f->candidates;
+    for (uint32_t k = 1; k < c->count && k < 5; k++)
+        __builtin_prefetch(&f->versions[candidate_version(c->keys[k])]);
+}
+
+/* Scores the least candidate again; false where another one is less then. */
+static bool is_still_least(struct forward *f, uint32_t v, double score)
+{
+    candidates_sink(&f->candidates, 0, candidate_key_of(score, v, f->versions[v].stamp));
+    return candidate_version(f->candidates.keys[0]) == v;
+}
+
+/* v, which is the least candidate or was scored last, is none any more. */
+static void forget_candidate(struct forward *f, uint32_t v)
+{
+    if (candidate_version(f->candidates.keys[0]) == v)
+        candidates_remove_least(&f->candidates);
+    else
+        f->versions[v].stamp++;
+}
+
 static bool drop_least(struct forward *f)
 {
     uint32_t rescored = 0;
-    while (f->heap_count) {
-        f->settings->effort->steps += 4;
-        struct pressure_entry entry = heap_pop(f);
-        uint32_t v = entry.version;
-        if (entry.stamp != f->versions[v].stamp || is_absent(f, v) || f->versions[v].locks)
+    while (f->candidates.count) {
+        f->settings->effort->steps += DROP_STEPS;
+        uint32_t v = candidate_version(f->candidates.keys[0]);
+        if (is_stale(f, f->candidates.keys[0]) || f->versions[v].locks) {
+            candidates_remove_least(&f->candidates);
             continue;
+        }
+        prefetch_least(f);
         struct need need = need_of(f, v);
         double score = score_of(f, v, need);
-        if (f->heap_count && score > f->heap[0].score && rescored < RESCORE_LIMIT) {
-            rescored++;
-            heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
+        if (!is_still_least(f, v, score) && rescored++ < RESCORE_LIMIT)
             continue;
-        }
         bool is_dear = score > 0 && !is_from_before_turn(f, v) && f->frame_count >= 2;
-        if (is_dear && drop_waiting_from(f, true)) {
-            heap_push(f, (struct pressure_entry){score, v, ++f->versions[v].stamp});
+        if (is_dear && drop_waiting_from(f, true))
             return true;
-        }
+        forget_candidate(f, v);
         if (drop(f, v, need))
             return true;
     }

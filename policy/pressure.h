@@ -7,26 +7,27 @@
  * What would break it is not dropped.
  */
 #pragma once
+#include "policy/candidates.h"
 #include "policy/forward.h"
-
-struct pressure_entry {
-    double score;
-    uint32_t version, stamp;
-};
 
 struct frame {
     uint32_t operation, cursor;
 };
 
-/* What the simulation knows of a version, next to its residency. */
+/* A version: what scoring reads of the problem and the graph, and what the simulation knows of it beside its residency.
+ * One line of a cache, since large networks are read all over. */
 struct forward_version {
+    uint64_t bytes;
+    uint32_t producer, droppable_from;
+    uint32_t reader_first, reader_end; /* places in graph.readers */
+    uint32_t last_need, rebuildable_until;
     uint32_t next_use;              /* operation that needs it next for the program; POLICY_NONE: none does any more */
     uint32_t cursor;                /* place of next_use among its readers */
     uint32_t need_until, need_next; /* of an absent one: last position at which it will be needed, 0 = never again, and
                                        the first such position (an estimate) */
     uint32_t absent_children;       /* absent results of the operations that have read it */
     uint32_t locks;                 /* frames that wait for it or use it */
-    uint32_t stamp;                 /* the heap entry that counts */
+    uint32_t stamp;                 /* that of the candidate that counts */
     uint32_t seen;                  /* visit mark */
 };
 
@@ -48,9 +49,8 @@ struct forward {
     uint32_t *wake_head; /* per position: versions to consider again from there on */
     uint32_t *wake_next; /* per version; own index = not in any list */
     uint32_t visit;
-    struct pressure_entry *heap;
-    uint32_t heap_count, heap_capacity;
-    uint32_t *walk; /* scratch stack, version_count entries */
+    struct candidates candidates; /* room for twice as many as there are versions */
+    uint32_t *walk;               /* scratch stack, version_count entries */
     struct frame *frames;
     uint32_t frame_count, frame_capacity;
     bool out_of_memory;

@@ -144,6 +144,7 @@ static bool try_change(struct refiner *r, uint32_t round)
     struct forward_settings settings = r->current;
     size_t bytes = sizeof *r->weight * r->graph->problem->version_count;
     memcpy(r->weight, r->current_weight, bytes);
+    attempts_count_passes(&r->search, 2);
     uint32_t move = choose_move(r);
     changes[move](r);
     if (round % 7 == 6)

@@ -59,6 +59,10 @@ struct attempt_search {
 void attempts_begin(struct attempt_search *search, const struct graph *graph, const struct strategy_request *request);
 /* Tries one setting (cap, limits and swapping are filled in here); true when it became the best. */
 bool attempts_try(struct attempt_search *search, struct forward_settings settings);
+/* Will no further setting be tried? To be asked before the work of choosing one. */
+bool attempts_are_over(const struct attempt_search *search);
+/* Spends effort for that work: so many passes over all versions and operations. */
+void attempts_count_passes(struct attempt_search *search, uint32_t passes);
 /* Takes a whole plan, which need not be legal yet if tidying makes it so; true when it became the best. */
 bool attempts_offer(struct attempt_search *search, struct item_list *items);
 enum strategy_result attempts_end(struct attempt_search *search, struct item_list *out);

@@ -16,7 +16,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     double *hold = malloc(sizeof *hold * ((size_t)graph->problem->version_count + 1));
     search.out_of_memory = !hold;
     size_t rounds = request->is_thorough ? sizeof weights / sizeof weights[0] : QUICK_WEIGHTS;
-    for (size_t k = 0; request->may_swap && hold && k < rounds; k++) {
+    for (size_t k = 0; request->may_swap && hold && k < rounds && !attempts_are_over(&search); k++) {
         struct forward_settings settings = {.beta = 1, .omega = 0.5, .swap_weight = weights[k]};
         for (size_t s = 0; s < sizeof shares / sizeof shares[0]; s++) {
             settings.start_share = shares[s];
