@@ -169,8 +169,11 @@ static bool is_easy(const struct graph *graph, const struct policy_options *opti
 static uint64_t find_floor(const struct graph *graph, const struct policy_options *options, uint64_t above)
 {
     uint64_t high = graph_undropped_peak(graph, NULL), low = policy_floor_bytes(graph->problem);
+    uint64_t halving = options->may_not_replay ? UINT64_MAX : log_least_bytes(graph);
     if (low <= above)
         low = above + 1;
+    if (halving > above && halving < high)
+        high = halving;
     if (low >= high)
         return high;
     uint64_t tolerance = high / 512 + 1, start = now_nanoseconds();

@@ -200,5 +200,21 @@ static enum strategy_result make_log(const struct graph *graph, const struct str
     return make(graph, request, out, false);
 }
 
+uint64_t log_least_bytes(const struct graph *graph)
+{
+    struct chain chain;
+    struct item_list items = {0};
+    uint64_t peak = UINT64_MAX;
+    uint32_t pivot;
+    graph_undropped_peak(graph, &pivot);
+    if (chain_find(&chain, graph, pivot, MOST_STAGES, true) != CHAIN_FOUND)
+        return UINT64_MAX;
+    if (chain_write(&chain, choose_middle, NULL, 0, &items) && !tidy_drops(graph, &items, &peak))
+        peak = UINT64_MAX;
+    items_release(&items);
+    chain_release(&chain);
+    return peak;
+}
+
 const struct strategy strategy_revolve = {"revolve", make_revolve};
 const struct strategy strategy_log = {"log-n", make_log};
