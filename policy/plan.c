@@ -16,10 +16,19 @@ static const struct turn {
     const struct strategy *strategy;
     double quick_share, thorough_share;
 } turns[] = {
-    {&strategy_greedy, 1, 0.05},        {&strategy_swap, 1, 0.4},         {&strategy_revolve, 1, 1},
-    {&strategy_checkpoints, 0.75, 0.1}, {&strategy_portfolio, 0.5, 0.15}, {&strategy_log, 1, 1},
-    {&strategy_exact, 0.1, 0.5},        {&strategy_chain, 0.3, 0.1},      {&strategy_chen_budget, 1, 0.08},
-    {&strategy_chen_segments, 1, 0.04}, {&strategy_refine, 1, 0.75},      {&strategy_polish, 1, 1},
+    {&strategy_revolve, 1, 1},
+    {&strategy_greedy, 1, 0.05},
+    {&strategy_swap, 1, 0.4},
+    {&strategy_revolve, 1, 1},
+    {&strategy_checkpoints, 0.75, 0.1},
+    {&strategy_portfolio, 0.5, 0.15},
+    {&strategy_log, 1, 1},
+    {&strategy_exact, 0.1, 0.5},
+    {&strategy_chain, 0.3, 0.1},
+    {&strategy_chen_budget, 1, 0.08},
+    {&strategy_chen_segments, 1, 0.04},
+    {&strategy_refine, 1, 0.75},
+    {&strategy_polish, 1, 1},
 };
 
 enum { TURNS = sizeof turns / sizeof turns[0], BRIEF_ALWAYS_NS = 2000000, BRIEF_PER_OPERATION_NS = 20000 };
@@ -167,8 +176,11 @@ static bool is_easy(const struct graph *graph, const struct policy_options *opti
 static uint64_t find_floor(const struct graph *graph, const struct policy_options *options, uint64_t above)
 {
     uint64_t high = graph_undropped_peak(graph, NULL), low = policy_floor_bytes(graph->problem);
+    uint64_t halving = options->may_not_replay ? UINT64_MAX : log_least_bytes(graph);
     if (low <= above)
         low = above + 1;
+    if (halving > above && halving < high)
+        high = halving;
     if (low >= high)
         return high;
     uint64_t tolerance = high / 512 + 1, start = now_nanoseconds();

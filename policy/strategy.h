@@ -45,6 +45,10 @@ extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_c
     strategy_checkpoints, strategy_refine, strategy_chain, strategy_revolve, strategy_log, strategy_exact,
     strategy_swap, strategy_polish;
 
+/* Peak of the plan that halves a chain again and again, the least that is known for one; UINT64_MAX where there is no
+ * chain, or no memory. policy_make_plan finds a plan under this cap. */
+uint64_t log_least_bytes(const struct graph *graph);
+
 /* A search over several forward simulations that keeps the best. */
 struct attempt_search {
     const struct graph *graph;

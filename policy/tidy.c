@@ -272,3 +272,23 @@ bool tidy_plan(const struct graph *graph, uint64_t cap, struct item_list *plan, 
     *added_ns = d.added_ns;
     return true;
 }
+
+bool tidy_drops(const struct graph *graph, struct item_list *plan, uint64_t *peak_bytes)
+{
+    struct spans s;
+    struct spans_found found;
+    struct item_list next = {0};
+    if (!spans_collect(&s, graph, plan, &found))
+        return false;
+    spans_remove_useless(&s);
+    bool is_written = spans_write(&s, &next, &found) && found.is_complete;
+    spans_release(&s);
+    if (is_written) {
+        items_release(plan);
+        *plan = next;
+        *peak_bytes = found.peak_bytes;
+    } else {
+        items_release(&next);
+    }
+    return is_written;
+}

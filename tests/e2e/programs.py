@@ -88,6 +88,11 @@ def judge(run, bare, cap, must_not_swap):
                 return f"iteration {row['index']} is {row['phase']}"
         if sum(row["replayed_launches"] for row in rows) == 0:
             return "nothing was recomputed"
+        if not 0 < run.stats["planned_peak_bytes"] <= run.stats["resident_peak_bytes"]:
+            return (f"a peak of {run.stats['planned_peak_bytes']} was simulated, "
+                    f"{run.stats['resident_peak_bytes']} was taken")
+        if not run.stats["planned_seconds"] > rows[-1]["replayed_seconds"] > 0:
+            return "the planned time does not hold the replays"
     return None
 
 
