@@ -262,7 +262,8 @@ static bool prepare(const struct graph *graph, const struct policy_options *opti
         return true;
     bool has_memory = cut_solve(graph, request->pivot, options->cap_bytes, cut);
     request->cut = cut;
-    request->bound_ns = has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, cut) : 0;
+    request->bound_ns =
+        has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, cut, request->effort) : 0;
     return has_memory;
 }
 
