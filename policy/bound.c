@@ -106,7 +106,8 @@ static void try_pairs(struct bounding *b)
         try_pair(b, candidates[k].position);
 }
 
-uint64_t bound_nanoseconds(const struct graph *g, uint64_t cap, const struct cut *cut, struct effort *effort)
+uint64_t bound_nanoseconds(const struct graph *g, uint64_t cap, const struct cut *cut, struct effort *effort,
+                           uint64_t *single)
 {
     struct bounding b = {.graph = g,
                          .cap = cap,
@@ -115,11 +116,13 @@ uint64_t bound_nanoseconds(const struct graph *g, uint64_t cap, const struct cut
                          .bound = cut->bound_ns,
                          .best = cut->pivot,
                          .price = cut->price};
+    *single = b.bound;
     if (b.bound == UINT64_MAX || cut->price <= 0 || g->problem->operation_count > MOST_OPERATIONS)
         return b.bound;
     uint64_t *held = malloc(sizeof *held * ((size_t)g->problem->operation_count + 1));
     if (held && graph_undropped_bytes(g, held)) {
         try_positions(&b, held);
+        *single = b.bound;
         try_pairs(&b);
     }
     free(held);

@@ -262,8 +262,9 @@ static bool prepare(const struct graph *graph, const struct policy_options *opti
         return true;
     bool has_memory = cut_solve(graph, request->pivot, options->cap_bytes, cut);
     request->cut = cut;
-    request->bound_ns =
-        has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, cut, request->effort) : 0;
+    request->bound_ns = has_memory && !options->may_swap
+                            ? bound_nanoseconds(graph, options->cap_bytes, cut, request->effort, &request->cut_ns)
+                            : 0;
     return has_memory;
 }
 
@@ -341,6 +342,7 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
                          .run_nanoseconds = best.found.run_nanoseconds,
                          .added_nanoseconds = best.found.added_nanoseconds,
                          .bound_nanoseconds = request.bound_ns,
+                         .cut_nanoseconds = request.cut_ns,
                          .strategy = best.strategy};
     return POLICY_OK;
 }
