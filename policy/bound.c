@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* FLOW_STEPS of a flow take about as long as one step of effort. */
-enum { MOST_POSITIONS = 6, MOST_OPERATIONS = 20000, FLOW_STEPS = 4, LEAST_PART = 4 };
+enum { MOST_POSITIONS = 6, MOST_OPERATIONS = 20000, FLOW_STEPS = 2, LEAST_PART = 4 };
 
 #define SHARE_OF_EFFORT 0.05
 
@@ -106,8 +106,7 @@ static void try_pairs(struct bounding *b)
         try_pair(b, candidates[k].position);
 }
 
-uint64_t bound_nanoseconds(const struct graph *g, uint64_t cap, const struct cut *cut, struct effort *effort,
-                           uint64_t *single)
+struct bound bound_find(const struct graph *g, uint64_t cap, const struct cut *cut, struct effort *effort)
 {
     struct bounding b = {.graph = g,
                          .cap = cap,
@@ -116,16 +115,18 @@ uint64_t bound_nanoseconds(const struct graph *g, uint64_t cap, const struct cut
                          .bound = cut->bound_ns,
                          .best = cut->pivot,
                          .price = cut->price};
-    *single = b.bound;
+    struct bound found = {cut->bound_ns, cut->bound_ns, cut->pivot};
     if (b.bound == UINT64_MAX || cut->price <= 0 || g->problem->operation_count > MOST_OPERATIONS)
-        return b.bound;
+        return found;
     uint64_t *held = malloc(sizeof *held * ((size_t)g->problem->operation_count + 1));
     if (held && graph_undropped_bytes(g, held)) {
         try_positions(&b, held);
-        *single = b.bound;
+        found.single = b.bound;
         try_pairs(&b);
     }
     free(held);
     effort->steps += b.steps / FLOW_STEPS;
-    return b.bound;
+    found.ns = b.bound;
+    found.position = b.best;
+    return found;
 }

@@ -29,7 +29,7 @@ struct plan {
     uint64_t cut_nanoseconds;   /* the part of it that a cut at one position shows (policy/cut.h) */
     const char *strategy;       /* name of the strategy that made it; static string */
     /* On POLICY_INFEASIBLE, where that is proven: bytes that any plan without swapping needs, 0 otherwise, and at which
-       operation (operation_count: at the end). */
+       operation (operation_count: at the end; POLICY_NONE: not known, an exhaustive search found none). */
     uint64_t needed_bytes;
     uint32_t needing_operation;
 };

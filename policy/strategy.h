@@ -24,7 +24,6 @@ struct strategy_request {
     bool is_alone;       /* no other strategy is asked: a plan is wanted even where others do better */
     uint32_t pivot;      /* position at which the undropped run holds most */
     uint64_t bound_ns;   /* no plan without swapping adds less */
-    uint64_t cut_ns;     /* the part of it that a cut at one position shows */
     uint64_t give_up_ns; /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     struct effort *effort;
     const struct cut *cut;        /* at the pivot; NULL where none was made */
