@@ -316,13 +316,14 @@ bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct c
     return is_done;
 }
 
-uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double *price)
+uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double *price, uint64_t *steps)
 {
     struct solver s = {0};
     struct cut cut = {.pivot = pivot};
     struct search search = near_search;
     search.first = *price * NEAR_SHARE;
     bool is_done = solver_begin(&s, graph, pivot, cap) && solve(&s, &search, &cut);
+    *steps += s.flow.steps;
     solver_end(&s);
     *price = cut.price;
     return is_done ? cut.bound_ns : 0;

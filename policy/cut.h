@@ -21,6 +21,6 @@ struct cut {
 /* False when memory ran out; then nothing is left allocated. */
 bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct cut *out);
 /* A bound of the same kind at another position, with less effort, where the price may be near *price; 0 if memory ran
- * out. *price becomes the critical price there. */
-uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double *price);
+ * out. *price becomes the critical price there. The work is added to *steps (policy/flow.h). */
+uint64_t cut_bound_near(const struct graph *graph, uint32_t pivot, uint64_t cap, double *price, uint64_t *steps);
 void cut_release(struct cut *cut);

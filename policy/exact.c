@@ -9,7 +9,7 @@
 #include "policy/strategy.h"
 #include <stdlib.h>
 
-enum { MOST_VERSIONS = 64, MOST_OPERATIONS = 400, MOST_DROPS = 3000, STEPS_PER_STATE = 40, STEPS_PER_DROP = 12 };
+enum { MOST_VERSIONS = 64, MOST_OPERATIONS = 400, MOST_DROPS = 100000, STEPS_PER_STATE = 40, STEPS_PER_DROP = 12 };
 
 #define IMPOSSIBLE UINT64_MAX
 
@@ -168,39 +168,55 @@ static void reach(struct explorer *x, const struct move *m, uint64_t dropped)
                                              .is_replay = m->is_replay});
 }
 
-/* Every set of candidates that frees enough, and from which nothing could be left out. Candidates are taken in
- * ascending order of their numbers; chosen[depth] is what was taken. */
+/* Candidates for dropping, the largest first; rest[k]: bytes of those from the k-th on. */
+struct candidates {
+    uint32_t all[MOST_VERSIONS], count;
+    uint64_t rest[MOST_VERSIONS + 1];
+};
+
+static void sort_candidates(const struct policy_problem *p, uint64_t set, struct candidates *c)
+{
+    c->count = 0;
+    for (; set; set &= set - 1) {
+        uint32_t v = lowest(set), at = c->count++;
+        for (; at && p->versions[c->all[at - 1]].bytes < p->versions[v].bytes; at--)
+            c->all[at] = c->all[at - 1];
+        c->all[at] = v;
+    }
+    c->rest[c->count] = 0;
+    for (uint32_t k = c->count; k-- > 0;)
+        c->rest[k] = c->rest[k + 1] + p->versions[c->all[k]].bytes;
+}
+
+/* Every set of candidates that frees enough, and from which nothing could be left out. chosen[depth] is what was
+ * taken, in order. */
 static void choose_drops(struct explorer *x, const struct move *m)
 {
     const struct policy_problem *p = x->graph->problem;
-    uint32_t candidates[MOST_VERSIONS], chosen[MOST_VERSIONS], count = 0, depth = 0, next = 0;
+    struct candidates c;
+    uint32_t chosen[MOST_VERSIONS], depth = 0, next = 0;
     uint64_t dropped = 0, freed = 0;
-    for (uint64_t set = m->candidates; set; set &= set - 1)
-        candidates[count++] = lowest(set);
-    for (;;) {
+    sort_candidates(p, m->candidates, &c);
+    for (;; x->request->effort->steps++) {
         if (freed >= m->lack) {
-            bool is_least = true;
-            for (uint32_t k = 0; k < depth; k++)
-                is_least &= freed - p->versions[candidates[chosen[k]]].bytes < m->lack;
-            if (is_least)
-                reach(x, m, dropped);
-            next = count;
-            if (++x->drops_tried > MOST_DROPS) {
+            reach(x, m, dropped); /* the last one taken is the smallest, and without it there was not enough */
+            next = c.count;
+            if (++x->drops_tried > MOST_DROPS || effort_is_used_up(x->request->effort)) {
                 x->is_incomplete = true;
                 return;
             }
         }
-        if (next < count) {
+        if (next < c.count && freed + c.rest[next] >= m->lack) {
             chosen[depth++] = next;
-            dropped |= bit(candidates[next]);
-            freed += p->versions[candidates[next++]].bytes;
+            dropped |= bit(c.all[next]);
+            freed += p->versions[c.all[next++]].bytes;
             continue;
         }
         if (!depth)
             return;
         next = chosen[--depth];
-        dropped &= ~bit(candidates[next]);
-        freed -= p->versions[candidates[next++]].bytes;
+        dropped &= ~bit(c.all[next]);
+        freed -= p->versions[c.all[next++]].bytes;
     }
 }
 

@@ -86,6 +86,7 @@ static void relabel_all(struct flow *f)
         }
     }
     memcpy(f->current, f->first, sizeof(uint32_t) * ((size_t)sink + 1));
+    f->steps += f->node_count + f->edge_count;
 }
 
 struct fifo {
@@ -125,6 +126,7 @@ static uint32_t discharge(struct flow *f, struct fifo *active, uint32_t v)
     uint32_t relabels = 0;
     while (f->excess[v] > 0 && f->distance[v] <= f->node_count) {
         uint32_t e = f->current[v];
+        f->steps++;
         if (e == NO_EDGE) {
             relabel(f, v);
             relabels++;

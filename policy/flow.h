@@ -22,6 +22,7 @@ struct flow {
     uint32_t *first, *current, *distance, *queue;
     bool *is_queued;
     int64_t *excess; /* excess[node_count] is what has reached the sink: the cut's value */
+    uint64_t steps;  /* work done so far: nodes and edges looked at */
     bool has_failed; /* memory ran out */
 };
 

@@ -115,7 +115,10 @@ static enum strategy_result take_turn(const struct turn *turn, const struct grap
                                       struct strategy_request *request, struct best *best)
 {
     struct effort *whole = request->effort, part = *whole;
-    double share = request->is_alone ? 1 : request->is_thorough ? turn->thorough_share : turn->quick_share;
+    bool is_last_hope = turn->strategy == &strategy_exact && request->is_thorough && !best->items.items;
+    double share = request->is_alone || is_last_hope ? 1
+                   : request->is_thorough            ? turn->thorough_share
+                                                     : turn->quick_share;
     if (part.allowed > part.steps)
         part.allowed = part.steps + (uint64_t)(share * (double)(part.allowed - part.steps));
     request->effort = &part;
@@ -220,6 +223,11 @@ static void explain_lack(const struct graph *graph, const struct policy_options 
                         "no plan can hold a cap of %" PRIu64 " bytes by recomputation alone: operation %" PRIu32
                         ", and what it takes to make its inputs, needs at least %" PRIu64,
                         options->cap_bytes, plan->needing_operation, plan->needed_bytes);
+    else if (plan->needed_bytes && plan->needing_operation == POLICY_NONE)
+        used = snprintf(why, why_bytes,
+                        "no plan can hold a cap of %" PRIu64
+                        " bytes by recomputation alone: all possible ones were searched",
+                        options->cap_bytes);
     else if (plan->needed_bytes)
         used = snprintf(why, why_bytes,
                         "no plan can hold a cap of %" PRIu64
@@ -275,14 +283,17 @@ static enum policy_status make_empty(const struct graph *graph, const struct pol
 
 /* The cut where the cap binds, and the bound on what is added that comes of it. False: no memory. */
 static bool prepare(const struct graph *graph, const struct policy_options *options, struct strategy_request *request,
-                    struct cut *cut)
+                    struct cut *cut, struct bound *bound)
 {
     if (graph_undropped_peak(graph, NULL) <= options->cap_bytes)
         return true;
-    bool has_memory = cut_solve(graph, request->pivot, options->cap_bytes, cut);
+    if (!cut_solve(graph, request->pivot, options->cap_bytes, cut))
+        return false;
     request->cut = cut;
-    request->bound_ns = has_memory && !options->may_swap ? bound_nanoseconds(graph, options->cap_bytes, cut) : 0;
-    return has_memory;
+    if (!options->may_swap)
+        *bound = bound_find(graph, options->cap_bytes, cut, request->effort);
+    request->bound_ns = bound->ns;
+    return true;
 }
 
 static enum strategy_result make_best(const struct graph *graph, const struct policy_options *options,
@@ -296,6 +307,8 @@ static enum strategy_result make_best(const struct graph *graph, const struct po
         incumbent.hold && incumbent.weight ? run_strategies(graph, options, request, best) : STRATEGY_NO_MEMORY;
     if (result == STRATEGY_FOUND && incumbent.is_optimal && !options->may_swap)
         request->bound_ns = best->found.added_nanoseconds;
+    if (result == STRATEGY_NOTHING && incumbent.is_optimal && !options->may_swap)
+        request->bound_ns = UINT64_MAX; /* all there is was searched */
     free(incumbent.hold);
     free(incumbent.weight);
     items_release(&incumbent.items);
@@ -337,8 +350,9 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
         return report_infeasible(graph, options, out, floor_bytes, why, why_bytes);
     struct cut cut = {0};
     enum strategy_result result = STRATEGY_NO_MEMORY;
-    if (prepare(graph, options, &request, &cut))
-        result = make_best(graph, options, &request, &best);
+    struct bound bound = {.position = POLICY_NONE};
+    if (prepare(graph, options, &request, &cut, &bound))
+        result = bound.ns == UINT64_MAX ? STRATEGY_NOTHING : make_best(graph, options, &request, &best);
     if (result != STRATEGY_NO_MEMORY && may_gain_by_swaps(options, &best))
         result = make_by_swaps(graph, options, &request, &best);
     cut_release(&cut);
@@ -349,7 +363,7 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
     out->bound_nanoseconds = request.bound_ns;
     if (request.bound_ns == UINT64_MAX) {
         out->needed_bytes = options->cap_bytes + 1;
-        out->needing_operation = request.pivot;
+        out->needing_operation = bound.ns == UINT64_MAX ? bound.position : POLICY_NONE;
     }
     if (result != STRATEGY_FOUND)
         return report_infeasible(graph, options, out, floor_bytes, why, why_bytes);
@@ -359,6 +373,7 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
                          .run_nanoseconds = best.found.run_nanoseconds,
                          .added_nanoseconds = best.found.added_nanoseconds,
                          .bound_nanoseconds = request.bound_ns,
+                         .cut_nanoseconds = bound.single,
                          .strategy = best.strategy};
     return POLICY_OK;
 }

@@ -26,9 +26,10 @@ struct plan {
     uint64_t added_nanoseconds; /* replays and what swaps cannot hide; from the simulator */
     uint64_t bound_nanoseconds; /* no plan adds less than this (certificate); 0 if none was computed. Filled on
                                    POLICY_INFEASIBLE as well: UINT64_MAX = impossible without swapping */
+    uint64_t cut_nanoseconds;   /* the part of it that a cut at one position shows (policy/cut.h) */
     const char *strategy;       /* name of the strategy that made it; static string */
     /* On POLICY_INFEASIBLE, where that is proven: bytes that any plan without swapping needs, 0 otherwise, and at which
-       operation (operation_count: at the end). */
+       operation (operation_count: at the end; POLICY_NONE: not known, an exhaustive search found none). */
     uint64_t needed_bytes;
     uint32_t needing_operation;
 };

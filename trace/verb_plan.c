@@ -291,6 +291,8 @@ static void refuse_cap(const struct planned *p, uint64_t floor)
             "reads, needs %s (%llu bytes) at least;",
             operation, input->groups[input->group_of[operation]].name, report_size(p->plan.needed_bytes, needed),
             (unsigned long long)p->plan.needed_bytes);
+    else if (operation == POLICY_NONE)
+        fprintf(stderr, "reprise: plan: no plan is possible under this cap: all there are were searched;");
     else
         fprintf(
             stderr,

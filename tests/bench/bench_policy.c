@@ -6,7 +6,7 @@
  * PROBLEM is a file (a trace or the text form) or KIND:SIZE[:SEED] (policy/generate.h); CAP up to 2 is a share of the
  * undropped peak, bytes above. Columns: cap, ok or none, nanoseconds of all operations once, added, bound on what is
  * added ("impossible" where that is proven), peak bytes, planning time in ms of the processor and of the wall (the
- * least of N), strategy, or why there is no plan. */
+ * least of N), strategy, or why there is no plan; the bound by a cut at one position. */
 #include "policy/curve.h"
 #include "policy/generate.h"
 #include "policy/graph.h"
@@ -57,9 +57,9 @@ static void plan_at(const struct policy_problem *problem, uint64_t peak, double 
                plan.needed_bytes ? "impossible" : "-", timed.cpu_ms, timed.wall_ms, why);
         return;
     }
-    printf("%" PRIu64 "\tok\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%.1f\t%s\n", options.cap_bytes,
-           plan.run_nanoseconds, plan.added_nanoseconds, plan.bound_nanoseconds, plan.peak_bytes, timed.cpu_ms,
-           timed.wall_ms, plan.strategy);
+    printf("%" PRIu64 "\tok\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%.1f\t%.1f\t%s\t%" PRIu64 "\n",
+           options.cap_bytes, plan.run_nanoseconds, plan.added_nanoseconds, plan.bound_nanoseconds, plan.peak_bytes,
+           timed.cpu_ms, timed.wall_ms, plan.strategy, plan.cut_nanoseconds);
     plan_release(&plan);
 }
 

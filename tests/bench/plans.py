@@ -11,8 +11,8 @@ SHORT_MS, LONG_MS = 300, 4000  # planning effort
 WORK = tempfile.TemporaryDirectory()
 
 # One plan: times in nanoseconds. found is False where there is none; strategy says why, then, and bound is infinite
-# where it is proven that none exists.
-Row = collections.namedtuple("Row", "cap found run added bound peak cpu_ms wall_ms strategy")
+# where it is proven that none exists. cut: the part of the bound that a cut at one position shows.
+Row = collections.namedtuple("Row", "cap found run added bound peak cpu_ms wall_ms strategy cut")
 
 
 def time_of(row):
@@ -25,12 +25,18 @@ def bound_of(row):
     return 1 + row.bound / row.run if row.run else 1.0
 
 
+def cut_bound_of(row):
+    """The same by a cut at one position alone, as others publish it."""
+    return 1 + row.cut / row.run if row.run else 1.0
+
+
 def read_row(line):
     fields = line.split("\t")
     if fields[1] != "ok":
         bound = float("inf") if fields[4] == "impossible" else 0
-        return Row(int(fields[0]), False, 0, 0, bound, 0, float(fields[6]), float(fields[7]), fields[8])
-    return Row(int(fields[0]), True, *(int(word) for word in fields[2:6]), float(fields[6]), float(fields[7]), fields[8])
+        return Row(int(fields[0]), False, 0, 0, bound, 0, float(fields[6]), float(fields[7]), fields[8], 0)
+    return Row(int(fields[0]), True, *(int(word) for word in fields[2:6]), float(fields[6]), float(fields[7]), fields[8],
+               int(fields[9]))
 
 
 def plan(problem, caps, *options, deadline=SHORT_MS):

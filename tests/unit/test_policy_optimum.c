@@ -1,5 +1,6 @@
 /* links: tests/unit/policy_exhaustive.c policy/%.c */
 #include "policy/cut.h"
+#include "policy/cut_pair.h"
 #include "policy/generate.h"
 #include "policy/graph.h"
 #include "policy/plan.h"
@@ -17,6 +18,21 @@ struct tally {
     uint64_t worst_seed;
 };
 
+/* So do cuts at two positions, whatever the prices to start from. */
+static void check_pairs(const struct graph *graph, uint64_t cap, uint64_t least, struct tally *t)
+{
+    uint64_t steps = 0;
+    for (uint32_t second = 1; second < graph->problem->operation_count; second++)
+        for (uint32_t first = 0; first < second; first++) {
+            struct cut_pair_request request = {.first = first,
+                                               .second = second,
+                                               .first_price = 1 + first % 3,
+                                               .second_price = 1 + second % 4,
+                                               .cap = cap};
+            t->bound_broken += cut_pair_bound(graph, &request, &steps) > least;
+        }
+}
+
 /* The cut at any position bounds every plan from below. */
 static void check_bounds(const struct policy_problem *problem, uint64_t cap, uint64_t least, struct tally *t)
 {
@@ -28,6 +44,7 @@ static void check_bounds(const struct policy_problem *problem, uint64_t cap, uin
         t->bound_broken += cut.bound_ns > least;
         cut_release(&cut);
     }
+    check_pairs(&graph, cap, least, t);
     graph_release(&graph);
 }
 
