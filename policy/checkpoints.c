@@ -31,7 +31,7 @@ static void price_segments(struct checkpoints *c)
     const struct cut *cut = c->search.request->cut;
     attempts_count_passes(&c->search, 4);
     segments_mark_crossing(c->graph, c->search.request->pivot, c->segment_of, c->is_crossing);
-    price_versions(c->graph, cut, 1, c->hold);
+    price_versions(c->graph, cut, false, 1, c->hold);
     for (uint32_t v = 0; v < c->graph->problem->version_count; v++) {
         c->weight[v] = c->is_crossing[v] ? PROTECTED : 1;
         if (c->is_crossing[v] && c->hold[v] <= 0)

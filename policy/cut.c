@@ -141,14 +141,14 @@ static void snapshot_restore(struct solver *s, const struct snapshot *shot)
     s->price = shot->price;
 }
 
-static void note_held(const struct solver *s, struct cut *out)
+/* is_held: NULL where nobody asks. */
+static void note_held(const struct solver *s, bool *is_held)
 {
-    if (!out->is_held)
+    if (!is_held)
         return;
-    memset(out->is_held, 0, s->graph->problem->version_count * sizeof *out->is_held);
+    memset(is_held, 0, s->graph->problem->version_count * sizeof *is_held);
     for (uint32_t k = 0; k < s->hold_count; k++)
-        out->is_held[s->holds[k].version] =
-            s->at.of[s->holds[k].version] == STANDING_DEAD && is_held_now(s, &s->holds[k]);
+        is_held[s->holds[k].version] = s->at.of[s->holds[k].version] == STANDING_DEAD && is_held_now(s, &s->holds[k]);
 }
 
 /* What one solved price says about the bound as a function of the price: a line that touches it there. */
@@ -182,14 +182,16 @@ static bool narrow(struct solver *s, const struct search *search, struct snapsho
         struct tangent middle = tangent_at(s);
         if (middle.slope > 0) {
             low = middle;
+            note_held(s, out->is_held_below);
             if (!snapshot_take(s, shot))
                 return false;
         } else {
             high = middle;
-            note_held(s, out);
+            note_held(s, out->is_held);
         }
     }
     out->price = high.price;
+    out->price_below = low.price;
     return true;
 }
 
@@ -231,9 +233,10 @@ static bool search_price(struct solver *s, const struct search *search, struct c
         } else if (here.slope <= 0) {
             fits = true;
             high = here;
-            note_held(s, out);
+            note_held(s, out->is_held);
         } else {
             low = here;
+            note_held(s, out->is_held_below);
         }
     }
     if (fits && is_done)
@@ -306,7 +309,8 @@ bool cut_solve(const struct graph *graph, uint32_t pivot, uint64_t cap, struct c
     *out = (struct cut){.pivot = pivot};
     out->threshold = malloc(operations * sizeof *out->threshold);
     out->is_held = calloc((size_t)graph->problem->version_count + 1, sizeof *out->is_held);
-    bool is_done = out->threshold && out->is_held && pivot < graph->problem->operation_count;
+    out->is_held_below = calloc((size_t)graph->problem->version_count + 1, sizeof *out->is_held_below);
+    bool is_done = out->threshold && out->is_held && out->is_held_below && pivot < graph->problem->operation_count;
     for (size_t o = 0; is_done && o < operations; o++)
         out->threshold[o] = HUGE_VAL;
     is_done = is_done && solver_begin(&s, graph, pivot, cap) && solve(&s, &whole_search, out);
@@ -333,5 +337,6 @@ void cut_release(struct cut *cut)
 {
     free(cut->threshold);
     free(cut->is_held);
+    free(cut->is_held_below);
     *cut = (struct cut){0};
 }

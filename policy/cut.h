@@ -12,10 +12,12 @@
 
 struct cut {
     uint32_t pivot;
-    double *threshold; /* per operation: price from which on it is run again; HUGE_VAL = at none tried */
-    bool *is_held;     /* per version: dead at the pivot and held at the critical price */
-    double price;      /* critical price: where what is kept just fits; 0 = everything fits */
-    uint64_t bound_ns; /* certified; UINT64_MAX = no plan without swapping can hold the cap */
+    double *threshold;   /* per operation: price from which on it is run again; HUGE_VAL = at none tried */
+    bool *is_held;       /* per version: dead at the pivot and held at the critical price */
+    double price;        /* critical price: where what is kept just fits; 0 = everything fits */
+    bool *is_held_below; /* the same of the solution before, which keeps too much: lumps of versions go at one price */
+    double price_below;  /* at which that one was found; 0 = keeps everything */
+    uint64_t bound_ns;   /* certified; UINT64_MAX = no plan without swapping can hold the cap */
 };
 
 /* False when memory ran out; then nothing is left allocated. */

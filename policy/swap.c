@@ -31,7 +31,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
             attempts_try(&search, settings);
             if (!request->cut)
                 continue;
-            price_versions(graph, request->cut, 1, hold);
+            price_versions(graph, request->cut, false, 1, hold);
             settings.hold = hold;
             settings.pivot = request->pivot;
             attempts_try(&search, settings);
