@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 48, PROBES = 3, STEPS_PER_WORK = 3 };
+enum { MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 192, PROBES = 3, STEPS_PER_WORK = 3 };
 enum { CYCLES = 8, STEPS_PER_REPLAY = 20000 }; /* a cycle for each time that there are so many steps for each replay */
 
 /* Of each cycle, as a share of what a replay costs on average: hot enough for a few large versions, cool enough for
@@ -113,50 +113,88 @@ static bool may_replay(const struct polisher *s, uint32_t o, uint32_t gap)
     return o != POLICY_NONE && s->timeline.is_movable[o] && gap >= s->timeline.earliest[o] && gap <= s->graph->until[o];
 }
 
-/* Replays `operation` before execution `next`, and before it what it lacks there. What is not there any more is kept
- * from its last use on where that fits, or made again. Returns the execution, POLICY_NONE where it fails. */
-static uint32_t put_in(struct polisher *s, uint32_t operation, uint32_t next)
+/* What replaying an operation takes: the operation itself first, then those that make what is lacking. */
+struct chain {
+    uint32_t operations[MOST_EDITS], count;
+    uint64_t cost;
+};
+
+static bool is_listed(const struct chain *c, uint32_t o)
+{
+    for (uint32_t k = 0; k < c->count; k++)
+        if (c->operations[k] == o)
+            return true;
+    return false;
+}
+
+/* Lists what has to be replayed before execution `next` for one more operation there, v being one of its inputs. What
+ * is not there any more is kept from its last use on where that fits, or made again; with is_varied sometimes the other
+ * way round. */
+static void list_input(struct polisher *s, struct chain *c, uint32_t v, uint32_t next, bool is_varied)
 {
     struct timeline *t = &s->timeline;
+    uint32_t producer = s->graph->problem->versions[v].producer;
+    uint32_t source = timeline_source(t, v, next), last = timeline_last_use(t, source, v);
+    t->work += 1;
+    if (!timeline_is_before(t, last, next) || is_listed(c, producer) || c->count >= MOST_EDITS / 2 ||
+        !may_replay(s, producer, t->executions[next].gap))
+        return;
+    bool can_keep = timeline_most(t, last, next) + (int64_t)s->graph->problem->versions[v].bytes <= t->cap;
+    t->work += 2;
+    if (is_varied ? draw(s) < (can_keep ? 0.1 : 0.9) : !can_keep)
+        c->operations[c->count++] = producer;
+}
+
+/* False where it cannot be done, or costs more than `most`. */
+static bool list_chain(struct polisher *s, struct chain *c, uint32_t operation, uint32_t next, double most,
+                       bool is_varied)
+{
     const struct graph *g = s->graph;
-    const struct policy_problem *p = g->problem;
-    uint32_t wanted[MOST_EDITS], count = 0, made = 0, result = POLICY_NONE;
-    uint64_t cost = t->cost;
-    wanted[count++] = operation;
-    for (uint32_t head = 0; head < count; head++) {
-        uint32_t o = wanted[head];
-        cost += p->operations[o].nanoseconds;
-        if (cost > s->limit || !may_replay(s, o, t->executions[next].gap))
-            return POLICY_NONE;
+    uint32_t gap = s->timeline.executions[next].gap;
+    c->operations[0] = operation;
+    c->count = 1;
+    c->cost = 0;
+    for (uint32_t head = 0; head < c->count; head++) {
+        uint32_t o = c->operations[head];
+        c->cost += g->problem->operations[o].nanoseconds;
+        if ((double)c->cost > most || !may_replay(s, o, gap))
+            return false;
         for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
-            uint32_t v = g->needs[k], source = timeline_source(t, v, next), producer = p->versions[v].producer;
-            uint32_t last = timeline_last_use(t, source, v);
-            bool is_listed = false, is_gone = graph_replaced_at(g, v) < t->executions[next].gap;
-            if (is_gone)
-                return POLICY_NONE;
-            for (uint32_t j = 0; j < count; j++)
-                is_listed |= wanted[j] == producer;
-            if (is_listed || !timeline_is_before(t, last, next))
-                continue;
-            bool can_keep = timeline_most(t, last, next) + (int64_t)p->versions[v].bytes <= t->cap;
-            bool can_make = may_replay(s, producer, t->executions[next].gap) && count < MOST_EDITS / 2;
-            if (can_make && (can_keep ? draw(s) < 0.1 : draw(s) < 0.9))
-                wanted[count++] = producer;
+            if (graph_replaced_at(g, g->needs[k]) < gap)
+                return false;
+            list_input(s, c, g->needs[k], next, is_varied);
         }
     }
+    return true;
+}
+
+/* What the present move may still add. */
+static double left_to_spend(const struct polisher *s)
+{
+    return s->limit > s->timeline.cost ? (double)(s->limit - s->timeline.cost) : 0;
+}
+
+/* Replays `operation` before execution `next`, and before it what it lacks there. Returns the execution, POLICY_NONE
+ * where it fails. */
+static uint32_t put_in(struct polisher *s, uint32_t operation, uint32_t next)
+{
+    struct chain c;
+    uint32_t result = POLICY_NONE;
+    if (!list_chain(s, &c, operation, next, left_to_spend(s), true))
+        return POLICY_NONE;
     /* in the order of the program: what they lack was found from the last to the first */
-    for (; made < count && !s->is_over; made++) {
+    for (uint32_t made = 0; made < c.count && !s->is_over; made++) {
         uint32_t least = POLICY_NONE, at = 0;
-        for (uint32_t k = 0; k < count; k++)
-            if (wanted[k] < least) {
-                least = wanted[k];
+        for (uint32_t k = 0; k < c.count; k++)
+            if (c.operations[k] < least) {
+                least = c.operations[k];
                 at = k;
             }
-        wanted[at] = POLICY_NONE;
-        uint32_t x = timeline_insert(t, least, next);
+        c.operations[at] = POLICY_NONE;
+        uint32_t x = timeline_insert(&s->timeline, least, next);
         if (x == POLICY_NONE)
             return POLICY_NONE;
-        note(s, true, &t->executions[x]);
+        note(s, true, &s->timeline.executions[x]);
         result = least == operation ? x : result;
     }
     return s->is_over ? POLICY_NONE : result;
@@ -187,23 +225,23 @@ static bool make_way(struct polisher *s, uint32_t x)
     const struct policy_problem *p = s->graph->problem;
     uint32_t best = POLICY_NONE, best_next = POLICY_NONE;
     double least = HUGE_VAL;
-    uint32_t tries = p->version_count < SAMPLES ? p->version_count : SAMPLES;
     int64_t excess = timeline_peak(t) - t->cap;
-    for (uint32_t k = 0; k < 4 * tries && k < 8 * SAMPLES; k++) {
-        uint32_t v = draw_below(s, p->version_count), source;
+    for (uint32_t k = 0; k < SAMPLES && k < 4 * p->version_count; k++) {
+        uint32_t v = draw_below(s, p->version_count), source, producer = p->versions[v].producer;
+        struct chain c;
         t->work += 1;
         if (!is_idle(s, v, x, &source))
             continue;
         uint32_t next = timeline_next_use(t, source, v, x);
-        if (next == POLICY_NONE || !may_replay(s, p->versions[v].producer, t->executions[next].gap))
+        if (next == POLICY_NONE || !may_replay(s, producer, t->executions[next].gap))
             continue;
-        double bytes = (double)((int64_t)p->versions[v].bytes < excess ? (int64_t)p->versions[v].bytes : excess);
-        double score = ((double)p->operations[p->versions[v].producer].nanoseconds + 1) / bytes * exp(2 * draw(s));
-        if (score < least) {
-            least = score;
-            best = p->versions[v].producer;
-            best_next = next;
-        }
+        int64_t freed = (int64_t)p->versions[v].bytes < excess ? (int64_t)p->versions[v].bytes : excess;
+        double price = exp(2 * draw(s)) / (double)freed;
+        if (!list_chain(s, &c, producer, next, fmin(least / price, left_to_spend(s)), false))
+            continue;
+        least = (double)c.cost * price;
+        best = producer;
+        best_next = next;
     }
     return best != POLICY_NONE && put_in(s, best, best_next) != POLICY_NONE;
 }
