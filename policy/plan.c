@@ -105,9 +105,8 @@ static struct strategy_request request_for(const struct graph *graph, const stru
 
 static bool may_run(const struct strategy *strategy, const struct policy_options *options)
 {
-    if (options->only_strategy)
-        return strcmp(options->only_strategy, strategy->name) == 0;
-    return !options->may_not_replay || strategy == &strategy_swap || strategy == &strategy_refine;
+    bool is_asked = !options->only_strategy || strcmp(options->only_strategy, strategy->name) == 0;
+    return is_asked && (!options->may_not_replay || strategy == &strategy_swap || strategy == &strategy_refine);
 }
 
 /* One strategy with its share of what is left; all of it where it is the only one. */
@@ -316,23 +315,62 @@ static enum strategy_result make_best(const struct graph *graph, const struct po
     return result;
 }
 
-/* With both means a plan is never worse than by swapping alone: that search follows, unless there is nothing to win. */
-static enum strategy_result make_by_swaps(const struct graph *graph, const struct policy_options *options,
-                                          struct strategy_request *request, struct best *best)
+static void keep_better(struct best *best, struct best *other)
 {
-    struct policy_options alone = *options;
-    alone.may_not_replay = true;
-    *request->effort = effort_of(effort_deadline(graph, options));
-    request->may_not_replay = true;
-    enum strategy_result result = make_best(graph, &alone, request, best);
+    if (other->items.items && (!best->items.items || other->found.added_nanoseconds < best->found.added_nanoseconds)) {
+        struct best worse = *best;
+        *best = *other;
+        *other = worse;
+    }
+    items_release(&other->items);
+}
+
+/* By one of the means alone, as if it had been asked for. */
+static enum strategy_result make_by_one(const struct graph *graph, const struct policy_options *both,
+                                        struct strategy_request *request, bool is_swap, struct best *best)
+{
+    struct policy_options options = *both;
+    struct best found = {0};
+    options.may_not_replay = is_swap;
+    options.may_swap = is_swap;
+    *request->effort = effort_of(effort_deadline(graph, &options));
+    request->give_up_ns = UINT64_MAX;
+    request->may_not_replay = is_swap;
+    request->may_swap = is_swap;
+    request->bound_ns =
+        request->cut && !is_swap ? bound_find(graph, options.cap_bytes, request->cut, request->effort).ns : 0;
+    enum strategy_result result = STRATEGY_NOTHING;
+    if (request->bound_ns != UINT64_MAX)
+        result = make_best(graph, &options, request, &found);
+    keep_better(best, &found);
     request->may_not_replay = false;
+    request->may_swap = true;
+    request->bound_ns = 0;
     return result;
 }
 
-static bool may_gain_by_swaps(const struct policy_options *options, const struct best *best)
+static bool may_gain(const struct best *best)
 {
-    return options->may_swap && !options->may_not_replay && !options->only_strategy &&
-           (!best->items.items || best->found.added_nanoseconds > 0);
+    return !best->items.items || best->found.added_nanoseconds > 0;
+}
+
+/* With both means a plan is never worse than by one of them alone: each is asked for by itself before, unless there is
+ * nothing to win. A running program has had its answer without swapping, and no time. */
+static enum strategy_result make_by_any(const struct graph *graph, const struct policy_options *options,
+                                        struct strategy_request *request, struct best *best)
+{
+    enum strategy_result result = STRATEGY_NOTHING;
+    if (options->may_swap && !options->may_not_replay && !options->only_strategy) {
+        if (!options->is_brief)
+            result = make_by_one(graph, options, request, false, best);
+        if (result != STRATEGY_NO_MEMORY && may_gain(best))
+            result = make_by_one(graph, options, request, true, best);
+        if (result == STRATEGY_NO_MEMORY || !may_gain(best))
+            return result == STRATEGY_NO_MEMORY ? result : STRATEGY_FOUND;
+        *request->effort = effort_of(effort_deadline(graph, options));
+        request->give_up_ns = best->items.items ? best->found.added_nanoseconds : UINT64_MAX;
+    }
+    return make_best(graph, options, request, best);
 }
 
 static enum policy_status make_from_graph(const struct graph *graph, const struct policy_options *options,
@@ -352,9 +390,7 @@ static enum policy_status make_from_graph(const struct graph *graph, const struc
     enum strategy_result result = STRATEGY_NO_MEMORY;
     struct bound bound = {.position = POLICY_NONE};
     if (prepare(graph, options, &request, &cut, &bound))
-        result = bound.ns == UINT64_MAX ? STRATEGY_NOTHING : make_best(graph, options, &request, &best);
-    if (result != STRATEGY_NO_MEMORY && may_gain_by_swaps(options, &best))
-        result = make_by_swaps(graph, options, &request, &best);
+        result = bound.ns == UINT64_MAX ? STRATEGY_NOTHING : make_by_any(graph, options, &request, &best);
     cut_release(&cut);
     if (result == STRATEGY_NO_MEMORY) {
         items_release(&best.items);

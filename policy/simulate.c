@@ -19,16 +19,18 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Time at which `bytes` under `cap` are physically there, given the copies under way at `now`. */
+/* Time from `now` on at which `bytes` under `cap` are physically there, given the copies under way. Of these only what
+ * is past for the stream is forgotten: a swap-in may look further ahead than the next operation. */
 static uint64_t wait_for_bytes(struct timing *t, uint64_t bytes, uint64_t cap, uint64_t now)
 {
-    while (t->first_pending < t->pending_count) {
-        struct transfer *oldest = &t->pending[t->first_pending];
-        if (oldest->done > now && bytes + t->pending_bytes <= cap)
+    while (t->first_pending < t->pending_count && t->pending[t->first_pending].done <= t->clock)
+        t->pending_bytes -= t->pending[t->first_pending++].bytes;
+    uint64_t taken = bytes + t->pending_bytes;
+    for (uint32_t k = t->first_pending; k < t->pending_count; k++) {
+        if (t->pending[k].done > now && taken <= cap)
             break;
-        now = later(now, oldest->done);
-        t->pending_bytes -= oldest->bytes;
-        t->first_pending++;
+        now = later(now, t->pending[k].done);
+        taken -= t->pending[k].bytes;
     }
     return now;
 }

@@ -9,6 +9,15 @@ struct interpreter {
     uint64_t *truth; /* what the undropped run computes */
     uint32_t position;
     uint64_t peak;
+    uint64_t cap, clock, out_free, in_free, run_ns;
+    uint64_t *ready;     /* when the last copy of a version is complete */
+    struct copy *copies; /* all to the host so far */
+    uint32_t copy_count;
+    struct interpreted *out;
+};
+
+struct copy {
+    uint64_t done, bytes;
 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -38,6 +47,60 @@ static uint64_t resident(const struct interpreter *t)
     return sum;
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The first moment from `now` on at which what is still being copied out leaves room for `bytes`. */
+static uint64_t when_free(const struct interpreter *t, uint64_t bytes, uint64_t now)
+{
+    for (;;) {
+        uint64_t taken = bytes, next = UINT64_MAX;
+        for (uint32_t k = 0; k < t->copy_count; k++)
+            if (t->copies[k].done > now) {
+                taken += t->copies[k].bytes;
+                next = t->copies[k].done < next ? t->copies[k].done : next;
+            }
+        if (taken <= t->cap || next == UINT64_MAX)
+            return now;
+        now = next;
+    }
+}
+
+static void pass_time(struct interpreter *t, uint32_t o, uint64_t during, bool again)
+{
+    const struct policy_problem *p = t->p;
+    const struct policy_operation *op = &p->operations[o];
+    uint64_t start = when_free(t, during, t->clock);
+    for (uint32_t k = 0; k < op->read_count; k++)
+        start = later(start, t->ready[p->reads[op->first_read + k]]);
+    for (uint32_t k = 0; k < op->write_count; k++) {
+        uint32_t old = p->versions[p->writes[op->first_write + k]].replaces;
+        start = old == POLICY_NONE ? start : later(start, t->ready[old]);
+    }
+    t->clock = start + op->nanoseconds;
+    t->run_ns += again ? 0 : op->nanoseconds;
+    t->out->replay_count += again;
+}
+
+static void copy_out(struct interpreter *t, uint32_t v)
+{
+    uint64_t bytes = t->p->versions[v].bytes;
+    t->out_free = later(later(t->clock, t->out_free), t->ready[v]) + (uint64_t)((double)bytes / t->p->out_bytes_per_ns);
+    t->ready[v] = t->out_free;
+    t->copies[t->copy_count++] = (struct copy){t->out_free, bytes};
+    t->out->swapped_out_bytes += bytes;
+}
+
+static void copy_in(struct interpreter *t, uint32_t v, uint64_t during)
+{
+    uint64_t bytes = t->p->versions[v].bytes;
+    uint64_t start = later(when_free(t, during, later(t->clock, t->ready[v])), t->in_free);
+    t->in_free = t->ready[v] = start + (uint64_t)((double)bytes / t->p->in_bytes_per_ns);
+    t->out->swapped_in_bytes += bytes;
+}
+
 static const char *run_operation(struct interpreter *t, uint32_t o, bool again)
 {
     const struct policy_problem *p = t->p;
@@ -54,6 +117,7 @@ static const char *run_operation(struct interpreter *t, uint32_t o, bool again)
             during += p->versions[v].bytes;
     }
     t->peak = during > t->peak ? during : t->peak;
+    pass_time(t, o, during, again);
     uint64_t fresh[64];
     if (op->write_count > 64)
         return "test operation too large";
@@ -99,6 +163,8 @@ static const char *step(struct interpreter *t, struct plan_item item)
         if (item.verb == PLAN_SWAP_OUT) {
             if (!version->is_swappable)
                 return "swap of what may not";
+            if (!t->host[item.index])
+                copy_out(t, item.index);
             t->host[item.index] = t->value[item.index];
         }
         t->value[item.index] = 0;
@@ -108,6 +174,7 @@ static const char *step(struct interpreter *t, struct plan_item item)
             return "swap-in without a copy";
         t->value[item.index] = t->host[item.index];
         t->peak = resident(t) > t->peak ? resident(t) : t->peak;
+        copy_in(t, item.index, resident(t));
         return NULL;
     default:
         return "unknown verb";
@@ -167,23 +234,28 @@ static const char *interpret(struct interpreter *t, const struct plan_item *item
     return end(t, is_away);
 }
 
-const char *interpret_plan(const struct policy_problem *p, const struct plan_item *items, uint32_t count,
-                           uint64_t *peak)
+const char *interpret_plan(const struct policy_problem *p, const struct plan_item *items, uint32_t count, uint64_t cap,
+                           struct interpreted *out)
 {
     size_t versions = (size_t)p->version_count + 1;
-    struct interpreter t = {.p = p};
-    t.value = calloc(versions * 3, sizeof *t.value);
+    *out = (struct interpreted){0};
+    struct interpreter t = {.p = p, .cap = cap, .out = out};
+    t.value = calloc(versions * 4, sizeof *t.value);
+    t.copies = malloc(sizeof *t.copies * ((size_t)count + 1));
     bool *is_away = calloc(versions, sizeof *is_away);
-    if (!t.value || !is_away) {
-        free(t.value);
-        free(is_away);
-        return "out of memory";
+    const char *wrong = "out of memory";
+    if (t.value && t.copies && is_away) {
+        t.host = t.value + versions;
+        t.truth = t.host + versions;
+        t.ready = t.truth + versions;
+        wrong = interpret(&t, items, count, is_away);
+        out->peak_bytes = t.peak;
+        out->added_nanoseconds = later(later(t.clock, t.in_free), t.out_free) - t.run_ns;
+        if (!wrong && t.peak > cap)
+            wrong = "passes the cap";
     }
-    t.host = t.value + versions;
-    t.truth = t.host + versions;
-    const char *wrong = interpret(&t, items, count, is_away);
-    *peak = t.peak;
     free(t.value);
+    free(t.copies);
     free(is_away);
     return wrong;
 }

@@ -27,23 +27,33 @@ static uint32_t count_verb(const struct plan *plan, uint32_t verb)
     return count;
 }
 
-static void assert_plan_is_right(const struct policy_problem *problem, const struct plan *plan, uint64_t cap,
-                                 bool may_swap)
+/* What the plan says of itself is what the interpreter finds; the checker agrees, and no certificate is above it. */
+static void assert_plan_is_right(const struct policy_problem *problem, const struct plan *plan,
+                                 const struct policy_options *options)
 {
-    uint64_t peak;
-    const char *wrong = interpret_plan(problem, plan->items, plan->item_count, &peak);
+    struct interpreted found;
+    struct simulation simulated;
+    struct graph graph;
+    char why[256] = "";
+    const char *wrong = interpret_plan(problem, plan->items, plan->item_count, options->cap_bytes, &found);
     if (wrong)
         fail_msg("plan by %s: %s", plan->strategy, wrong);
-    assert_true(peak <= cap);
-    assert_int_equal(peak, plan->peak_bytes);
-    if (!may_swap)
+    assert_true(graph_build(&graph, problem));
+    bool is_legal = check_plan(&graph, plan->items, plan->item_count, options->cap_bytes, &simulated, why, sizeof why);
+    graph_release(&graph);
+    if (!is_legal)
+        fail_msg("plan by %s: the checker: %s", plan->strategy, why);
+    assert_int_equal(found.peak_bytes, plan->peak_bytes);
+    assert_int_equal(found.added_nanoseconds, plan->added_nanoseconds);
+    assert_int_equal(found.replay_count, simulated.replay_count);
+    assert_int_equal(found.swapped_out_bytes, simulated.swapped_out_bytes);
+    assert_int_equal(found.swapped_in_bytes, simulated.swapped_in_bytes);
+    if (!options->may_swap) {
         assert_int_equal(count_verb(plan, PLAN_SWAP_OUT) + count_verb(plan, PLAN_SWAP_IN), 0);
-    uint64_t replayed = 0;
-    for (uint32_t k = 0; k < plan->item_count; k++)
-        if (plan->items[k].verb == PLAN_REPLAY)
-            replayed += problem->operations[plan->items[k].index].nanoseconds;
-    if (!may_swap)
-        assert_int_equal(replayed, plan->added_nanoseconds);
+        assert_true(plan->bound_nanoseconds <= plan->added_nanoseconds);
+    }
+    if (options->may_not_replay)
+        assert_int_equal(count_verb(plan, PLAN_REPLAY), 0);
 }
 
 /* Plans under one cap; where there is no plan, the floor that is named must do. */
@@ -62,7 +72,7 @@ static double try_cap(const struct policy_problem *problem, uint64_t cap, bool m
     }
     if (status != POLICY_OK)
         fail_msg("cap %llu: status %d: %s", (unsigned long long)cap, (int)status, why);
-    assert_plan_is_right(problem, &plan, cap, may_swap);
+    assert_plan_is_right(problem, &plan, &options);
     double added = (double)plan.added_nanoseconds / (double)(plan.run_nanoseconds ? plan.run_nanoseconds : 1);
     plan_release(&plan);
     return added;
@@ -78,38 +88,164 @@ static void free_starts(struct policy_problem *p)
     }
 }
 
+static void make_random(struct problem_builder *b, uint64_t seed)
+{
+    struct generate_random shape = {.operations = 3 + (uint32_t)(seed % 40),
+                                    .inputs = 1 + (uint32_t)(seed % 4),
+                                    .max_reads = 4,
+                                    .max_writes = 3,
+                                    .max_bytes = 50,
+                                    .max_ns = 30,
+                                    .seed = seed};
+    shape.per_mille_in_place = seed % 3 ? 200 : 0;
+    shape.per_mille_fixed = seed % 5 ? 150 : 0;
+    shape.per_mille_pinned = seed % 4 ? 150 : 0;
+    shape.per_mille_kept = 100;
+    shape.per_mille_swappable = seed % 2 ? 600 : 0;
+    *b = (struct problem_builder){0};
+    generate_random(b, &shape);
+    assert_false(b->has_failed);
+    if (seed % 3 == 0)
+        free_starts(&b->problem);
+    char why[256];
+    if (!policy_problem_is_valid(&b->problem, why, sizeof why))
+        fail_msg("seed %llu: %s", (unsigned long long)seed, why);
+}
+
+static uint64_t rounds_or(uint64_t otherwise)
+{
+    const char *rounds = getenv("POLICY_ROUNDS");
+    return rounds ? strtoull(rounds, NULL, 10) : otherwise;
+}
+
 static void test_random_problems(void **state)
 {
     (void)state;
-    const char *rounds = getenv("POLICY_ROUNDS");
-    uint64_t count = rounds ? strtoull(rounds, NULL, 10) : 120;
+    uint64_t count = rounds_or(120);
     for (uint64_t seed = 1; seed <= count; seed++) {
-        struct problem_builder b = {0};
-        struct generate_random shape = {.operations = 3 + (uint32_t)(seed % 40),
-                                        .inputs = 1 + (uint32_t)(seed % 4),
-                                        .max_reads = 4,
-                                        .max_writes = 3,
-                                        .max_bytes = 50,
-                                        .max_ns = 30,
-                                        .seed = seed};
-        shape.per_mille_in_place = seed % 3 ? 200 : 0;
-        shape.per_mille_fixed = seed % 5 ? 150 : 0;
-        shape.per_mille_pinned = seed % 4 ? 150 : 0;
-        shape.per_mille_kept = 100;
-        shape.per_mille_swappable = seed % 2 ? 600 : 0;
-        generate_random(&b, &shape);
-        assert_false(b.has_failed);
-        if (seed % 3 == 0)
-            free_starts(&b.problem);
-        char why[256];
-        if (!policy_problem_is_valid(&b.problem, why, sizeof why))
-            fail_msg("seed %llu: %s", (unsigned long long)seed, why);
+        struct problem_builder b;
+        make_random(&b, seed);
         uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
         assert_true(floor <= peak);
         assert_true(try_cap(&b.problem, peak, seed % 2, 4000000) == 0);
         try_cap(&b.problem, floor, seed % 2, 4000000);
         try_cap(&b.problem, floor + (peak - floor) / 2, seed % 2, 4000000);
         try_cap(&b.problem, floor + (peak - floor) / 5, false, 4000000);
+        builder_release(&b);
+    }
+}
+
+static const char *const alone[] = {"greedy", "swap",  "revolve", "checkpoints", "cut",
+                                    "log-n",  "exact", "chain",   "chen-budget", "chen-segments"};
+
+enum { ALONE = sizeof alone / sizeof *alone };
+
+static void make_any(struct problem_builder *b, uint64_t seed)
+{
+    static const char *const kinds[] = {"training:%u:%u", "random-chain:%u:%u", "varied-chain:%u:%u"};
+    char name[48], why[256] = "";
+    if (seed % 4 == 0) {
+        make_random(b, seed / 4);
+        return;
+    }
+    *b = (struct problem_builder){0};
+    snprintf(name, sizeof name, kinds[seed % 4 - 1], 8 + (unsigned)(seed % 30), (unsigned)seed);
+    if (!generate_named(b, name, why, sizeof why))
+        fail_msg("%s: %s", name, why);
+    for (uint32_t v = 0; v < b->problem.version_count; v++)
+        b->problem.versions[v].is_swappable = v % 3 > 0;
+    b->problem.out_bytes_per_ns = 0.3 + (double)(seed % 3);
+    b->problem.in_bytes_per_ns = 0.2 + (double)(seed % 5);
+}
+
+/* Each strategy by its name, with and without either means, and each of them has plans. */
+static void test_each_strategy(void **state)
+{
+    (void)state;
+    uint32_t found[ALONE] = {0};
+    uint64_t count = rounds_or(48);
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        struct problem_builder b;
+        make_any(&b, seed);
+        uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
+        for (uint32_t k = 0; k < 2 * ALONE; k++) {
+            struct plan plan;
+            struct policy_options options = {.cap_bytes = floor + (peak - floor) * (1 + seed % 3) / 4,
+                                             .deadline_ns = 1000000,
+                                             .may_swap = k % 2,
+                                             .may_not_replay = k % 2 && seed % 5 == 0,
+                                             .is_brief = seed % 2,
+                                             .only_strategy = alone[k / 2]};
+            enum policy_status status = policy_make_plan(&b.problem, &options, &plan, NULL, NULL, 0);
+            assert_true(status == POLICY_OK || status == POLICY_INFEASIBLE);
+            if (status != POLICY_OK)
+                continue;
+            assert_plan_is_right(&b.problem, &plan, &options);
+            plan_release(&plan);
+            found[k / 2]++;
+        }
+        builder_release(&b);
+    }
+    for (uint32_t k = 0; k < ALONE; k++)
+        if (!found[k])
+            fail_msg("%s found no plan at all", alone[k]);
+}
+
+/* The same problem gives the same plan. */
+static void test_same_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        struct problem_builder b;
+        struct plan plans[2];
+        make_any(&b, seed);
+        uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
+        struct policy_options options = {
+            .cap_bytes = floor + (peak - floor) / 2, .deadline_ns = 3000000, .may_swap = seed % 3 == 0};
+        enum policy_status status[2];
+        for (int k = 0; k < 2; k++)
+            status[k] = policy_make_plan(&b.problem, &options, &plans[k], NULL, NULL, 0);
+        assert_int_equal(status[0], status[1]);
+        if (status[0] == POLICY_OK) {
+            assert_int_equal(plans[0].item_count, plans[1].item_count);
+            assert_memory_equal(plans[0].items, plans[1].items, plans[0].item_count * sizeof *plans[0].items);
+            assert_int_equal(plans[0].bound_nanoseconds, plans[1].bound_nanoseconds);
+            assert_string_equal(plans[0].strategy, plans[1].strategy);
+            plan_release(&plans[0]);
+            plan_release(&plans[1]);
+        }
+        builder_release(&b);
+    }
+}
+
+/* Neither means is worse for having the other as well, and without pressure neither is used. */
+static void test_both_means(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        struct problem_builder b;
+        make_any(&b, seed);
+        uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem), added[3];
+        for (uint64_t part = 1; part <= 4; part++) {
+            for (uint32_t k = 0; k < 3; k++) { /* replays, swaps, both */
+                struct plan plan;
+                struct policy_options options = {.cap_bytes = floor + (peak - floor) * part / 4,
+                                                 .deadline_ns = 2000000,
+                                                 .may_swap = k > 0,
+                                                 .may_not_replay = k == 1};
+                added[k] = UINT64_MAX;
+                if (policy_make_plan(&b.problem, &options, &plan, NULL, NULL, 0) != POLICY_OK)
+                    continue;
+                assert_plan_is_right(&b.problem, &plan, &options);
+                added[k] = plan.added_nanoseconds;
+                plan_release(&plan);
+            }
+            if (part == 4)
+                assert_true(added[0] == 0 && added[1] == 0 && added[2] == 0);
+            if (added[2] > added[0] || added[2] > added[1])
+                fail_msg("seed %llu: %llu by replays, %llu by swaps, %llu by both", (unsigned long long)seed,
+                         (unsigned long long)added[0], (unsigned long long)added[1], (unsigned long long)added[2]);
+        }
         builder_release(&b);
     }
 }
@@ -162,7 +298,9 @@ static void test_chain(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_problems), cmocka_unit_test(test_chain),
-                                       cmocka_unit_test(test_recurrent), cmocka_unit_test(test_resnet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_problems), cmocka_unit_test(test_each_strategy),
+                                       cmocka_unit_test(test_same_again),      cmocka_unit_test(test_both_means),
+                                       cmocka_unit_test(test_chain),           cmocka_unit_test(test_recurrent),
+                                       cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
