@@ -352,18 +352,30 @@ struct wish {
     uint64_t cost; /* with it */
 };
 
+/* What counts at least while it runs with `set` present. */
+static uint64_t least_bytes(const struct wish *w, uint64_t set)
+{
+    const struct operation *o = w->operation;
+    uint64_t bytes = fixed + bytes_of(set) + o->workspace + (w->is_again ? o->scratch : 0);
+    for (int k = 0; k < o->write_count; k++)
+        bytes += versions[o->writes[k]].replaces == NOTHING ? versions[o->writes[k]].bytes : 0;
+    return bytes;
+}
+
 /* Runs it with `set` present; false where it does not fit or something is missing. */
 static bool execute(const struct wish *w, uint64_t set, uint64_t *after)
 {
     const struct operation *o = w->operation;
-    uint64_t bytes = fixed + bytes_of(set) + o->workspace + (w->is_again ? o->scratch : 0);
+    uint64_t bytes = least_bytes(w, set);
     *after = set | o->write_set;
     if (o->read_set & ~set)
         return false;
     for (int k = 0; k < o->write_count; k++) {
         int v = o->writes[k], old = versions[v].replaces;
-        if (has(set, v) || old == NOTHING)
-            bytes += versions[v].bytes; /* of its own, or in scratch */
+        if (old == NOTHING)
+            continue;
+        if (has(set, v))
+            bytes += versions[v].bytes; /* in scratch */
         else if (has(set, old))
             *after &= ~bit(old);
         else
@@ -383,7 +395,7 @@ static void try_drops(const struct wish *w, uint64_t set, uint64_t candidates, u
         reach(w->position + !w->is_again, after, w->cost);
         return;
     }
-    while (candidates) {
+    while (candidates && least_bytes(w, set & ~candidates) <= cap) {
         uint64_t v = bit(take_lowest(&candidates));
         try_drops(w, set & ~v, candidates, dropped | v);
     }
