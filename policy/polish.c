@@ -206,7 +206,8 @@ static bool is_idle(const struct polisher *s, uint32_t v, uint32_t x, uint32_t *
     const struct timeline *t = &s->timeline;
     const struct graph *g = s->graph;
     uint32_t producer = g->problem->versions[v].producer, o = t->executions[x].operation;
-    if (producer == POLICY_NONE || !t->is_movable[producer] || !g->problem->versions[v].bytes)
+    if (producer == POLICY_NONE || t->executions[x].gap <= producer || !t->is_movable[producer] ||
+        !g->problem->versions[v].bytes)
         return false;
     *source = timeline_source(t, v, x);
     if (*source == POLICY_NONE || !timeline_is_before(t, x, timeline_last_use(t, *source, v)))

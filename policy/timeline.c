@@ -23,12 +23,6 @@ static int64_t bytes_of(const struct timeline *t, uint32_t v)
     return (int64_t)t->graph->problem->versions[v].bytes;
 }
 
-bool timeline_is_before(const struct timeline *t, uint32_t a, uint32_t b)
-{
-    const struct execution *x = &t->executions[a], *y = &t->executions[b];
-    return x->gap != y->gap ? x->gap < y->gap : x->slot < y->slot;
-}
-
 static bool grow(void **array, size_t element, uint32_t needed, uint32_t *capacity)
 {
     if (needed <= *capacity)
@@ -100,7 +94,11 @@ static void leave_gap(struct timeline *t, uint32_t x)
 /* Index in runs_of[o] of the first execution that is not before x. */
 static uint32_t rank_of(const struct timeline *t, uint32_t o, uint32_t x)
 {
-    uint32_t k = t->run_count[o];
+    uint32_t k = t->run_count[o], gap = t->executions[x].gap;
+    if (o < t->operation_count && gap < o)
+        return 0; /* the first is the run, in gap o */
+    if (o < t->operation_count && gap > o && k == 1)
+        return 1;
     while (k > 0 && !timeline_is_before(t, t->runs_of[o][k - 1], x))
         k--;
     return k;

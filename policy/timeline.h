@@ -20,7 +20,7 @@
 
 struct execution {
     uint32_t operation;
-    uint32_t gap, slot;    /* slot: place in the gap */
+    uint32_t slot, gap;    /* slot: place in the gap */
     uint32_t first_output; /* slice of last_uses, as many as the operation has outputs; of a dead one: next dead */
     uint32_t replay;       /* place in timeline.replays, POLICY_NONE for a run */
 };
@@ -68,7 +68,11 @@ void timeline_remove(struct timeline *t, uint32_t execution);
 /* Does nobody use what a replay makes? */
 bool timeline_is_useless(const struct timeline *t, uint32_t execution);
 
-bool timeline_is_before(const struct timeline *t, uint32_t a, uint32_t b);
+static inline bool timeline_is_before(const struct timeline *t, uint32_t a, uint32_t b)
+{
+    const struct execution *x = &t->executions[a], *y = &t->executions[b];
+    return ((uint64_t)x->gap << 32 | x->slot) < ((uint64_t)y->gap << 32 | y->slot);
+}
 /* The execution of the version's producer that its users at `at` get it from. */
 uint32_t timeline_source(const struct timeline *t, uint32_t version, uint32_t at);
 /* Last use of the version as made by `source`. */
