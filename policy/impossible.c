@@ -6,10 +6,13 @@
 
 enum {
     MOST_DEPTH = 24,
+    MOST_BRANCHES = 256,
     MOST_MEMBERS = 4096,
     MOST_SETS = 200,
     MOST_STUCK = 64,
     MOST_STEPS = 2000000,
+    MOST_STEPS_AT_ONE = 100000,
+    STEPS_PER_NEED = 8,
     FLOOR_ROUNDS = 12
 };
 
@@ -17,11 +20,11 @@ struct prover {
     const struct graph *graph;
     uint64_t cap, base_bytes; /* base: what is there at any time */
     struct beside beside;
-    uint32_t *mark, stamp; /* mark[v] == stamp: in the set at hand */
-    uint32_t sets_left;    /* at this operation */
-    uint64_t least_over;   /* the least above the cap that was compared with it: up to there a proof is the same */
-    uint64_t steps;
-    bool has_failed; /* memory ran out */
+    uint32_t *mark, stamp;     /* mark[v] == stamp: in the set at hand */
+    uint32_t sets_left;        /* at this operation */
+    uint64_t least_over;       /* the least above the cap that was compared with it: up to there a proof is the same */
+    uint64_t steps, steps_end; /* so far; where to stop at this operation */
+    bool has_failed;           /* memory ran out */
 };
 
 /* Versions that are there together at some moment; `bytes` is their sum. */
@@ -196,11 +199,11 @@ static uint64_t bytes_beside(struct prover *p, const struct together *set)
     return has_made ? least : 0;
 }
 
-/* Is there one at least that cannot have been made last? Otherwise a proof is far. */
+/* Is there one at least that cannot have been made last for want of memory? Otherwise a proof is far. */
 static bool is_tight(const struct prover *p, const struct together *set)
 {
     for (uint32_t k = 0; k < set->count; k++)
-        if (set->needs[k] > p->cap)
+        if (set->needs[k] > p->cap && set->needs[k] != UINT64_MAX)
             return true;
     return false;
 }
@@ -220,7 +223,7 @@ static uint64_t least_bytes(struct prover *p, struct together *set, int depth)
         return beside;
     if (depth == MOST_DEPTH && !is_tight(p, set))
         return now;
-    if (depth == 0 || !p->sets_left || p->has_failed)
+    if (depth == 0 || set->count > MOST_BRANCHES || !p->sets_left || p->steps > p->steps_end || p->has_failed)
         return now;
     p->sets_left--;
     uint64_t result = UINT64_MAX;
@@ -251,6 +254,7 @@ static uint64_t bytes_at(struct prover *p, uint32_t o)
          !is_end && !p->has_failed && k < p->graph->need_first[o + 1]; k++)
         set_add(p, &set, p->graph->needs[k]);
     p->sets_left = MOST_SETS;
+    p->steps_end = p->steps + MOST_STEPS_AT_ONE;
     p->least_over = UINT64_MAX;
     uint64_t bytes = p->has_failed ? 0 : least_bytes(p, &set, MOST_DEPTH);
     set_end(&set);
@@ -282,7 +286,10 @@ enum impossible_result impossible_under(const struct graph *graph, uint64_t cap,
     if (out->bytes > cap)
         return IMPOSSIBLE_PROVEN;
     p.has_failed = !prover_begin(&p, graph, cap);
-    for (uint32_t o = 0; o <= graph->problem->operation_count && !p.has_failed && p.steps < MOST_STEPS; o++) {
+    uint32_t end = graph->problem->operation_count;
+    uint64_t most_steps = MOST_STEPS + (uint64_t)STEPS_PER_NEED * (p.has_failed ? 0 : graph->need_first[end]);
+    for (uint32_t k = 0; k <= end && !p.has_failed && p.steps < most_steps; k++) {
+        uint32_t o = k ? k - 1 : end; /* what must be there at the end is looked at in any case */
         uint64_t bytes = bytes_at(&p, o);
         if (bytes <= cap || p.has_failed)
             continue;

@@ -178,11 +178,15 @@ static void say_plan(const struct script *script)
     }
 }
 
-static void refuse(uint64_t floor, const char *why)
+static void refuse(const struct script *script, uint64_t floor, const char *why)
 {
+    uint32_t needing = script->plan.needing_operation;
+    bool is_named = script->plan.needed_bytes != 0 && needing < script->operation_count;
     state.floor_bytes = floor;
     if (!state.has_refused) {
-        say(SAY_WARNING, "%s%s", why, config()->may_swap ? "; memory is swapped on demand" : "");
+        say(SAY_WARNING, "%s%s%s%s", why, is_named ? "; that operation is " : "",
+            is_named ? script->operations[needing].name : "",
+            config()->may_swap ? "; memory is swapped on demand" : "");
         state.has_refused = true;
     }
     if (!config()->may_swap) {
@@ -220,7 +224,7 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
         status = policy_make_plan(problem, &options, &script->plan, &floor, why, sizeof why);
     }
     if (status != POLICY_OK) {
-        refuse(floor, why);
+        refuse(script, floor, why);
         follow_install(NULL, false, false);
         return false;
     }
