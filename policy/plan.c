@@ -11,27 +11,27 @@
 static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000000;
 
 /* In the order in which they are asked, twice: first quickly, then thoroughly, with a share of the effort that is left.
- */
+ * Without a plan they are asked a third time, as quickly, but nothing is given up early. */
 static const struct turn {
     const struct strategy *strategy;
     double quick_share, thorough_share;
 } turns[] = {
-    {&strategy_revolve, 1, 1},
-    {&strategy_greedy, 1, 0.05},
-    {&strategy_swap, 1, 0.4},
-    {&strategy_revolve, 1, 1},
-    {&strategy_checkpoints, 0.75, 0.1},
-    {&strategy_portfolio, 0.5, 0.15},
-    {&strategy_log, 1, 1},
-    {&strategy_exact, 0.1, 0.5},
-    {&strategy_chain, 0.3, 0.1},
-    {&strategy_chen_budget, 1, 0.08},
-    {&strategy_chen_segments, 1, 0.04},
-    {&strategy_refine, 1, 0.75},
+    {&strategy_revolve, 1, 1},          {&strategy_greedy, 0.4, 0.05},
+    {&strategy_swap, 1, 0.4},           {&strategy_revolve, 1, 1},
+    {&strategy_chain, 0.3, 0.1},        {&strategy_checkpoints, 0.75, 0.1},
+    {&strategy_portfolio, 0.5, 0.15},   {&strategy_log, 1, 1},
+    {&strategy_exact, 0.1, 0.5},        {&strategy_chen_budget, 1, 0.08},
+    {&strategy_chen_segments, 1, 0.04}, {&strategy_refine, 1, 0.75},
     {&strategy_polish, 1, 1},
 };
 
-enum { TURNS = sizeof turns / sizeof turns[0], BRIEF_ALWAYS_NS = 2000000, BRIEF_PER_OPERATION_NS = 20000 };
+enum {
+    TURNS = sizeof turns / sizeof turns[0],
+    BRIEF_ALWAYS_NS = 2000000,
+    BRIEF_PER_OPERATION_NS = 20000,
+    LEAST_PER_OPERATION_NS = 4000, /* below, a large problem would be left to the first strategy */
+    PATIENCE = 4                   /* times the effort, where there is no plan yet */
+};
 
 struct best {
     struct item_list items;
@@ -85,7 +85,10 @@ static uint64_t effort_deadline(const struct graph *graph, const struct policy_o
 {
     uint64_t deadline = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
     uint64_t brief = BRIEF_ALWAYS_NS + (uint64_t)BRIEF_PER_OPERATION_NS * graph->problem->operation_count;
-    return options->is_brief && brief < deadline ? brief : deadline;
+    uint64_t least = (uint64_t)LEAST_PER_OPERATION_NS * graph->problem->operation_count;
+    if (options->is_brief && brief < deadline)
+        return brief;
+    return deadline > least ? deadline : least;
 }
 
 static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options,
@@ -109,8 +112,9 @@ static bool may_run(const struct strategy *strategy, const struct policy_options
     return is_asked && (!options->may_not_replay || strategy == &strategy_swap || strategy == &strategy_refine);
 }
 
-/* One strategy with its share of what is left; all of it where it is the only one. */
-static enum strategy_result take_turn(const struct turn *turn, const struct graph *graph,
+/* One strategy with its share of what is left; all of it where it is the only one. is_hasty: it gives up what takes
+ * half as long again as the program, since others may know better. */
+static enum strategy_result take_turn(const struct turn *turn, const struct graph *graph, bool is_hasty,
                                       struct strategy_request *request, struct best *best)
 {
     struct effort *whole = request->effort, part = *whole;
@@ -121,7 +125,12 @@ static enum strategy_result take_turn(const struct turn *turn, const struct grap
     if (part.allowed > part.steps)
         part.allowed = part.steps + (uint64_t)(share * (double)(part.allowed - part.steps));
     request->effort = &part;
+    uint64_t give_up_ns = request->give_up_ns, hasty_ns = graph->clock[graph->problem->operation_count] / 2;
+    if (is_hasty && hasty_ns && hasty_ns < give_up_ns)
+        request->give_up_ns = hasty_ns;
     enum strategy_result result = run_strategy(turn->strategy, graph, request, best);
+    if (request->give_up_ns == hasty_ns)
+        request->give_up_ns = give_up_ns;
     whole->steps = part.steps;
     request->effort = whole;
     return result;
@@ -146,13 +155,21 @@ static bool needs_effort(const struct strategy *strategy)
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
+    uint64_t allowed = request->effort->allowed;
+    size_t count = 2 * TURNS;
     request->best = &best->items;
-    for (size_t k = 0; k < 2 * TURNS && !is_enough(request, best); k++) {
+    for (size_t k = 0; k < count && !is_enough(request, best); k++) {
         const struct turn *turn = &turns[k % TURNS];
-        request->is_thorough = k >= TURNS;
+        bool is_hasty = k < TURNS && turn->strategy == &strategy_greedy && !request->is_alone;
+        request->is_thorough = k / TURNS == 1;
+        if (!best->items.items && effort_is_used_up(request->effort) && request->effort->allowed < PATIENCE * allowed)
+            request->effort->allowed = request->effort->steps + allowed;
         bool can_run = !effort_is_used_up(request->effort) || !needs_effort(turn->strategy);
-        if (can_run && may_run(turn->strategy, options) && take_turn(turn, graph, request, best) == STRATEGY_NO_MEMORY)
+        if (can_run && may_run(turn->strategy, options) &&
+            take_turn(turn, graph, is_hasty, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
+        if (k + 1 == count && !best->items.items && !request->is_alone)
+            count = 3 * TURNS;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;
 }

@@ -191,6 +191,44 @@ static void test_each_strategy(void **state)
             fail_msg("%s found no plan at all", alone[k]);
 }
 
+static uint64_t added_by(const struct policy_problem *problem, double share, const char *only)
+{
+    struct plan plan;
+    struct policy_options options = {.cap_bytes = (uint64_t)(share * (double)undropped_peak(problem)),
+                                     .deadline_ns = 100000000,
+                                     .only_strategy = only};
+    if (policy_make_plan(problem, &options, &plan, NULL, NULL, 0) != POLICY_OK)
+        return UINT64_MAX;
+    uint64_t added = plan.added_nanoseconds;
+    plan_release(&plan);
+    return added;
+}
+
+/* Where there is little time for a large problem, no strategy eats up what a better one needs. */
+static void test_little_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double share;
+    } points[] = {{"resnet:1500", 0.05}, {"resnet:1500", 0.1}, {"training:5000:3", 0.2}, {"random-chain:2000:1", 0.1}};
+    for (size_t k = 0; k < sizeof points / sizeof points[0]; k++) {
+        struct problem_builder b = {0};
+        char why[256] = "";
+        assert_true(generate_named(&b, points[k].name, why, sizeof why));
+        uint64_t together = added_by(&b.problem, points[k].share, NULL), best = UINT64_MAX;
+        for (size_t s = 0; s < ALONE; s++) {
+            uint64_t added = added_by(&b.problem, points[k].share, alone[s]);
+            best = added < best ? added : best;
+        }
+        assert_true(best < UINT64_MAX);
+        if (together > best + best / 10)
+            fail_msg("%s at %g: %llu together, %llu alone", points[k].name, points[k].share,
+                     (unsigned long long)together, (unsigned long long)best);
+        builder_release(&b);
+    }
+}
+
 /* The same problem gives the same plan. */
 static void test_same_again(void **state)
 {
@@ -299,8 +337,8 @@ static void test_chain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_problems), cmocka_unit_test(test_each_strategy),
-                                       cmocka_unit_test(test_same_again),      cmocka_unit_test(test_both_means),
-                                       cmocka_unit_test(test_chain),           cmocka_unit_test(test_recurrent),
-                                       cmocka_unit_test(test_resnet)};
+                                       cmocka_unit_test(test_same_again),      cmocka_unit_test(test_little_time),
+                                       cmocka_unit_test(test_both_means),      cmocka_unit_test(test_chain),
+                                       cmocka_unit_test(test_recurrent),       cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
