@@ -4,7 +4,10 @@
 #include <string.h>
 
 enum { MAKE_STEPS = 16, TIDY_STEPS = 14, SWAP_TIDY_STEPS = 24, PASSES_PER_STEP = 2, BEGIN_PASSES = 4 };
-#define USUAL_SHARE 0.93
+enum { FEW_RUNS = 2, SOME_RUNS = 8 }; /* of the whole program */
+#define USUAL_SHARE     0.93
+#define LESS_HASTY_FROM 0.3 /* of the effort */
+#define PATIENT_FROM    0.5
 
 void attempts_begin(struct attempt_search *s, const struct graph *graph, const struct strategy_request *request)
 {
@@ -77,6 +80,19 @@ static bool is_promising(const struct attempt_search *s, uint64_t replay_ns, boo
     return may_swap || s->best_ns == UINT64_MAX || (double)replay_ns * most < (double)s->best_ns;
 }
 
+/* Replayed time at which an attempt is given up. Where there is a plan, tidying may still halve the time. Where there
+ * is none yet, most attempts that replay for long never end: first those are sought that need little, then others. */
+static uint64_t give_up_at(const struct attempt_search *s)
+{
+    double used = (double)s->request->effort->steps / ((double)s->request->allowed_steps + 1);
+    uint64_t run_ns = s->graph->clock[s->graph->problem->operation_count] + 1;
+    if (s->best_ns != UINT64_MAX)
+        return s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
+    if (s->request->any_will_do || used > PATIENT_FROM || run_ns > UINT64_MAX / SOME_RUNS)
+        return UINT64_MAX;
+    return run_ns * (used > LESS_HASTY_FROM ? SOME_RUNS : FEW_RUNS);
+}
+
 bool attempts_try(struct attempt_search *s, struct forward_settings settings)
 {
     struct item_list items = {0};
@@ -89,8 +105,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.small_bytes = s->request->small_bytes;
     settings.effort = s->request->effort;
     settings.must_finish = !has_plan && !effort_is_used_up(s->request->effort); /* late is better than nothing */
-    /* tidying removes some replays, hence the allowance */
-    settings.give_up_ns = s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
+    settings.give_up_ns = give_up_at(s);
     settings.never_replays = s->request->may_not_replay;
     if (!s->request->may_swap)
         settings.swap_weight = -1;

@@ -101,6 +101,7 @@ static struct strategy_request request_for(const struct graph *graph, const stru
                                        .is_alone = options->only_strategy != NULL,
                                        .give_up_ns = UINT64_MAX,
                                        .effort = effort,
+                                       .allowed_steps = effort->allowed,
                                        .small_bytes = small_bytes_under(graph->problem, cap)};
     graph_undropped_peak(graph, &request.pivot);
     return request;

@@ -26,6 +26,7 @@ struct strategy_request {
     uint64_t bound_ns;   /* no plan without swapping adds less */
     uint64_t give_up_ns; /* plans that add this much or more are of no interest; UINT64_MAX = any will do */
     struct effort *effort;
+    uint64_t allowed_steps;       /* of all strategies together; effort->allowed is the share of one */
     const struct cut *cut;        /* at the pivot; NULL where none was made */
     const struct item_list *best; /* the best plan so far, without items where there is none */
     struct incumbent *incumbent;  /* kept up to date by attempts_try */
