@@ -79,6 +79,20 @@ static bool cut_stages(struct chain *c, uint32_t most_stages)
     return true;
 }
 
+/* The last stage from `low` on that has begun at operation o. */
+static uint32_t stage_at(const struct chain *c, uint32_t low, uint32_t o)
+{
+    uint32_t high = c->stage_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (c->stages[middle].first_operation <= o)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void place_versions(struct chain *c)
 {
     const struct graph *g = c->graph;
@@ -100,13 +114,14 @@ static void place_versions(struct chain *c)
         uint32_t last = last_early_need(g, v, c->turn);
         bool is_last = home + 2 == c->stage_count && g->last_need[v] >= c->turn;
         c->is_crossing[v] = is_last || last >= c->stages[home + 1].first_operation;
-        for (uint32_t k = home + 1; k < c->stage_count && (is_last || last >= c->stages[k].first_operation); k++) {
-            c->stages[k].input_bytes += g->problem->versions[v].bytes;
-            c->last_stage[v] = k;
-        }
+        c->last_stage[v] = is_last ? home + 1 : stage_at(c, home, last);
+        c->stages[home + 1].input_bytes += g->problem->versions[v].bytes; /* differences, summed up below */
+        c->stages[c->last_stage[v] + 1].input_bytes -= g->problem->versions[v].bytes;
         if (!c->is_crossing[v] && g->last_need[v] >= c->turn)
             c->stages[home].tape_bytes += g->problem->versions[v].bytes;
     }
+    for (uint32_t k = 1; k <= c->stage_count; k++)
+        c->stages[k].input_bytes += c->stages[k - 1].input_bytes;
 }
 
 /* Is v at hand while stage k is worked on backwards? */
@@ -118,13 +133,23 @@ static bool is_at_hand(const struct chain *c, uint32_t v, uint32_t stage)
     return home < stage && c->last_stage[v] >= stage;
 }
 
-static bool serves(const struct chain *c, uint32_t o, uint32_t stage)
+/* The stages at which all is at hand that operation o needs: from `first` to `last`, none where they cross. */
+struct stretch {
+    uint32_t first, last;
+};
+
+static struct stretch served_at(const struct chain *c, uint32_t o)
 {
     const struct graph *g = c->graph;
-    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++)
-        if (!is_at_hand(c, g->needs[k], stage))
-            return false;
-    return true;
+    struct stretch stages = {0, c->stage_count - 1};
+    for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1]; k++) {
+        uint32_t v = g->needs[k], home = c->home[v];
+        if (home == POLICY_NONE || !may_go(g, c->turn, v))
+            continue;
+        stages.first = home > stages.first ? home : stages.first;
+        stages.last = c->last_stage[v] < stages.last ? c->last_stage[v] : stages.last;
+    }
+    return stages;
 }
 
 /* The stages that operation o needs as one, where the stages above `stage` are done. Returns the last of them. */
@@ -143,8 +168,8 @@ static uint32_t mark_joined(struct chain *c, uint32_t o, uint32_t stage)
         if (!is_at_hand(c, v, middle) && c->home[v] < first)
             first = c->home[v];
     }
-    for (uint32_t k = first + 1; k <= last; k++)
-        c->stages[k].is_joined = true;
+    if (c->stages[first].joined_until < last)
+        c->stages[first].joined_until = last;
     return last;
 }
 
@@ -154,10 +179,9 @@ static bool assign_backward(struct chain *c)
     uint32_t stage = c->stage_count - 1;
     bool is_assigned = true;
     for (uint32_t o = c->turn; o < c->graph->problem->operation_count; o++) {
-        uint32_t serving = stage;
-        while (serving && !serves(c, o, serving))
-            serving--;
-        bool is_served = serving || serves(c, o, 0);
+        struct stretch stages = served_at(c, o);
+        uint32_t serving = stages.last < stage ? stages.last : stage;
+        bool is_served = stages.first <= serving;
         stage = is_served ? serving : mark_joined(c, o, stage);
         c->back_stage[o] = stage;
         is_assigned &= is_served;
@@ -167,10 +191,13 @@ static bool assign_backward(struct chain *c)
 
 static void join_marked(struct chain *c)
 {
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < c->stage_count; k++)
-        if (!c->stages[k].is_joined)
+    uint32_t kept = 0, until = 0;
+    for (uint32_t k = 0; k < c->stage_count; k++) {
+        bool is_joined = k && k <= until;
+        until = c->stages[k].joined_until > until ? c->stages[k].joined_until : until;
+        if (!is_joined)
             c->stages[kept++] = (struct chain_stage){.first_operation = c->stages[k].first_operation};
+    }
     c->stages[kept] = (struct chain_stage){.first_operation = c->turn};
     c->stage_count = kept;
 }

@@ -18,7 +18,8 @@ struct chain_stage {
     uint64_t inner_bytes; /* most that running it forward takes beyond input, tape and base */
     uint64_t back_bytes; /* most that its operations after the turn take beyond input, tape and output, base included */
     uint64_t forward_ns;
-    bool is_joined; /* while the chain is being found: to become one with the stage before it */
+    uint32_t
+        joined_until; /* while the chain is being found: the stages after it up to this are to become one with it */
 };
 
 struct chain {
