@@ -73,7 +73,7 @@ static bool run_under_lock(struct work *work)
 {
     switch (work->kind) {
     case WORK_RECORD:
-        fence_pass(work->fence, now_nanoseconds());
+        fence_pass(work->fence, device_clock());
         fence_drop(work->fence);
         return true;
     case WORK_WAIT:

@@ -20,6 +20,9 @@ void executor_leave(void);
 /* A piece of work submitted to no queue is run here (implemented in run.c). On the dispatcher's thread. */
 CUresult work_run(struct work *work, uint64_t seed);
 
+/* What events tell, in nanoseconds (CPUDEV_CLOCK). */
+uint64_t device_clock(void);
+
 /* order.c: which stream goes next. Under queue_lock. NULL: none is ready. *pause_nanoseconds > 0: let that
  * time pass first, then ask again. */
 struct stream *order_choose(struct stream **active, size_t count, uint64_t *pause_nanoseconds);

@@ -12,6 +12,7 @@
 #include "tests/device/settings.h"
 #include "tests/device/stats.h"
 #include <stdatomic.h>
+#include <time.h>
 
 /* Below this the other threads are not woken: it would take longer than the work. */
 #define SHARED_NANOSECONDS 40000
@@ -85,7 +86,22 @@ static void release_memory(CUdeviceptr address)
     memory_expect_release(-1);
 }
 
-CUresult work_run(struct work *work, uint64_t seed)
+/* Processor time of all work so far, where that is what events tell. */
+static _Atomic uint64_t worked_nanoseconds;
+
+uint64_t device_clock(void)
+{
+    return settings()->counts_work ? atomic_load(&worked_nanoseconds) : now_nanoseconds();
+}
+
+static uint64_t thread_nanoseconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static CUresult run_uncounted(struct work *work, uint64_t seed)
 {
     struct context *context = work->stream->context;
     CUresult error = context->error;
@@ -123,4 +139,15 @@ CUresult work_run(struct work *work, uint64_t seed)
         return CUDA_SUCCESS;
     }
     return CUDA_SUCCESS;
+}
+
+CUresult work_run(struct work *work, uint64_t seed)
+{
+    bool is_counted = work->kind == WORK_GRID || work->kind == WORK_COPY || work->kind == WORK_FILL;
+    if (!is_counted || !settings()->counts_work)
+        return run_uncounted(work, seed);
+    uint64_t begin = thread_nanoseconds();
+    CUresult result = run_uncounted(work, seed);
+    atomic_fetch_add(&worked_nanoseconds, thread_nanoseconds() - begin);
+    return result;
 }

@@ -183,6 +183,10 @@ static bool read_all(struct settings *out)
     const char *capability = getenv("CPUDEV_CAPABILITY");
     if (capability != NULL && !parse_capability(capability, &out->capability))
         return refuse("CPUDEV_CAPABILITY", capability, "a compute capability such as 12.1");
+    const char *clock = getenv("CPUDEV_CLOCK");
+    out->counts_work = clock != NULL && strcmp(clock, "work") == 0;
+    if (clock != NULL && !out->counts_work && strcmp(clock, "wall") != 0)
+        return refuse("CPUDEV_CLOCK", clock, "wall or work");
     const char *stats = getenv("CPUDEV_STATS");
     if (stats != NULL && *stats != '\0')
         out->stats_path = strdup(stats);

@@ -73,6 +73,7 @@ static void nonsense_is_refused(void **unused)
         {"CPUDEV_MEMORY", "4096"}, {"CPUDEV_GRANULARITY", "3000"}, {"CPUDEV_GRANULARITY", "96KiB"},
         {"CPUDEV_THREADS", "0"},   {"CPUDEV_THREADS", "two"},      {"CPUDEV_JITTER", "x"},
         {"CPUDEV_JITTER", "1x"},   {"CPUDEV_CAPABILITY", "9"},     {"CPUDEV_CAPABILITY", "9.0a"},
+        {"CPUDEV_CLOCK", "cpu"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(in_child(cases[i].name, cases[i].value, NULL), 2);
