@@ -3,10 +3,10 @@
  *   CPUDEV_MEMORY       bytes of memory of each device; suffixes K, M, G, KiB, MiB, GiB (default 1GiB)
  *   CPUDEV_GRANULARITY  bytes of a frame; a power of two, at least a host page (default 64KiB)
  *   CPUDEV_THREADS      threads that run blocks (default: the cores)
- *   CPUDEV_CLOCK        what the times of events count: wall (default), or work: only what kernels, copies and fills
- * take of the processor on the thread that runs a stream; so with CPUDEV_THREADS=1 what else the machine is busy with
- * does not show CPUDEV_JITTER       seed of the adversarial order; 0 or unset: natural order CPUDEV_STATS        file
- * for the counters CPUDEV_CAPABILITY   compute capability, "12.1" */
+ *   CPUDEV_CLOCK        what the times of events count: wall (default), or work (see counts_work)
+ *   CPUDEV_JITTER       seed of the adversarial order; 0 or unset: natural order
+ *   CPUDEV_STATS        file for the counters
+ *   CPUDEV_CAPABILITY   compute capability, "12.1" */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,8 +22,9 @@ struct settings {
     size_t frame_bytes;
     uint64_t jitter;
     uint32_t threads;
-    bool counts_work;       /* CPUDEV_CLOCK=work */
-    uint32_t capability;    /* 121 = 12.1 */
+    bool counts_work;    /* CPUDEV_CLOCK=work: events tell the processor time that kernels, copies and fills took on the
+                            thread that runs a stream; with one thread, other programs do not show in it */
+    uint32_t capability; /* 121 = 12.1 */
     const char *stats_path; /* NULL: none */
 };
 
