@@ -1,7 +1,7 @@
 /* What may be dropped, least score first: a heap of four children per node, each group of children in one line of a
  * cache. Entries are not removed when a version is scored again: its newer stamp tells that they are stale.
  *
- * Equal scores are ordered by version, so that the order does not depend on the heap's history. */
+ * Of equal scores the latest version goes first, so that the order does not depend on the heap's history. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,12 +29,12 @@ static inline candidate_key candidate_key_of(double score, uint32_t version, uin
         uint64_t bits;
     } u = {.number = score};
     uint64_t high = u.bits >> 63 ? ~u.bits : u.bits | (uint64_t)1 << 63;
-    return (candidate_key)high << 64 | (uint64_t)version << 32 | stamp;
+    return (candidate_key)high << 64 | (uint64_t)(UINT32_MAX - version) << 32 | stamp;
 }
 
 static inline uint32_t candidate_version(candidate_key key)
 {
-    return (uint32_t)(key >> 32);
+    return UINT32_MAX - (uint32_t)(key >> 32);
 }
 
 static inline uint32_t candidate_stamp(candidate_key key)

@@ -1,14 +1,14 @@
 /* How much planning may cost. Counted in steps of the algorithms, so that the same problem gives the same plan
  * on a busy machine; the wall clock only stops what runs away.
  *
- * A step takes about 6 ns on a machine of 2023; it counts as EFFORT_STEP_NS, twice as much: so that a deadline is kept
+ * A step takes about 6 ns on a machine of 2023; it counts as EFFORT_STEP_NS, more than that: so that a deadline is kept
  * by slower machines, beside other programs and by problems that do not fit into their caches. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-enum { EFFORT_STEP_NS = 12, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
+enum { EFFORT_STEP_NS = 10, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
 
 static inline uint64_t now_nanoseconds(void)
 {

@@ -16,13 +16,13 @@ static const struct turn {
     const struct strategy *strategy;
     double quick_share, thorough_share;
 } turns[] = {
-    {&strategy_revolve, 1, 1},          {&strategy_greedy, 0.4, 0.05},
+    {&strategy_revolve, 1, 1},          {&strategy_greedy, 0.4, 0.2},
     {&strategy_swap, 1, 0.4},           {&strategy_revolve, 1, 1},
     {&strategy_chain, 0.3, 0.1},        {&strategy_checkpoints, 0.75, 0.1},
     {&strategy_portfolio, 0.5, 0.15},   {&strategy_log, 1, 1},
     {&strategy_exact, 0.1, 0.5},        {&strategy_chen_budget, 1, 0.08},
     {&strategy_chen_segments, 1, 0.04}, {&strategy_refine, 1, 0.75},
-    {&strategy_polish, 1, 1},
+    {&strategy_polish, 1, 1},           {&strategy_refine, 1, 1},
 };
 
 enum {

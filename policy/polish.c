@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 192, PROBES = 3, STEPS_PER_WORK = 3 };
+enum { MOST_DRAWS = 8, MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 192, PROBES = 3, STEPS_PER_WORK = 3 };
 enum { CYCLES = 8, STEPS_PER_REPLAY = 20000 }; /* a cycle for each time that there are so many steps for each replay */
 
 /* Of each cycle, as a share of what a replay costs on average: hot enough for a few large versions, cool enough for
@@ -60,6 +60,23 @@ static void take_out(struct polisher *s, uint32_t x)
     timeline_remove(&s->timeline, x);
 }
 
+static bool is_free(const struct timeline *t, uint32_t x)
+{
+    return t->executions[x].replay != POLICY_NONE && t->is_movable[t->executions[x].operation];
+}
+
+/* Any replay that may go; POLICY_NONE where there is hardly one. */
+static uint32_t draw_replay(struct polisher *s)
+{
+    const struct timeline *t = &s->timeline;
+    for (uint32_t k = 0; k < MOST_DRAWS && t->replay_count; k++) {
+        uint32_t x = t->replays[draw_below(s, t->replay_count)];
+        if (is_free(t, x))
+            return x;
+    }
+    return POLICY_NONE;
+}
+
 static void undo(struct polisher *s)
 {
     struct timeline *t = &s->timeline;
@@ -83,14 +100,14 @@ static void sweep(struct polisher *s, uint32_t source)
     while (count && !s->is_over) {
         uint32_t x = pending[--count];
         uint32_t o = t->executions[x].operation, sources[16], found = 0;
-        if (t->executions[x].replay == POLICY_NONE ||
-            t->gaps[t->executions[x].gap].executions[t->executions[x].slot] != x || !timeline_is_useless(t, x))
+        if (!is_free(t, x) || t->gaps[t->executions[x].gap].executions[t->executions[x].slot] != x ||
+            !timeline_is_useless(t, x))
             continue;
         for (uint32_t k = g->need_first[o]; k < g->need_first[o + 1] && found < 16; k++)
             sources[found++] = timeline_source(t, g->needs[k], x);
         take_out(s, x);
         for (uint32_t k = 0; k < found && count < MOST_EDITS; k++)
-            if (t->executions[sources[k]].replay != POLICY_NONE)
+            if (is_free(t, sources[k]))
                 pending[count++] = sources[k];
     }
 }
@@ -104,7 +121,7 @@ static void take_out_all(struct polisher *s, uint32_t x)
         sources[found++] = timeline_source(t, g->needs[k], x);
     take_out(s, x);
     for (uint32_t k = 0; k < found && !s->is_over; k++)
-        if (t->executions[sources[k]].replay != POLICY_NONE)
+        if (is_free(t, sources[k]))
             sweep(s, sources[k]);
 }
 
@@ -261,8 +278,10 @@ static void fill_room(struct polisher *s)
 {
     struct timeline *t = &s->timeline;
     for (uint32_t k = 0; k < PROBES && t->replay_count && !s->is_over; k++) {
-        uint32_t before = s->edit_count;
-        take_out_all(s, t->replays[draw_below(s, t->replay_count)]);
+        uint32_t before = s->edit_count, x = draw_replay(s);
+        if (x == POLICY_NONE)
+            return;
+        take_out_all(s, x);
         if (timeline_peak(t) <= t->cap)
             continue;
         while (s->edit_count > before && !t->out_of_memory) {
@@ -276,8 +295,10 @@ static void fill_room(struct polisher *s)
 /* A replay goes, and others come in its place. */
 static bool move_out(struct polisher *s)
 {
-    struct timeline *t = &s->timeline;
-    take_out_all(s, t->replays[draw_below(s, t->replay_count)]);
+    uint32_t x = draw_replay(s);
+    if (x == POLICY_NONE)
+        return false;
+    take_out_all(s, x);
     return !s->is_over && repair(s);
 }
 
@@ -302,7 +323,10 @@ static bool move_along(struct polisher *s)
 {
     struct timeline *t = &s->timeline;
     const struct graph *g = s->graph;
-    uint32_t x = t->replays[draw_below(s, t->replay_count)], o = t->executions[x].operation, next = POLICY_NONE;
+    uint32_t x = draw_replay(s), next = POLICY_NONE;
+    if (x == POLICY_NONE)
+        return false;
+    uint32_t o = t->executions[x].operation;
     uint32_t needs = g->need_first[o + 1] - g->need_first[o];
     if (draw(s) < 0.3 || !needs) {
         const struct policy_operation *op = &g->problem->operations[o];
@@ -394,15 +418,26 @@ static bool anneal(struct polisher *s, double temperature, uint64_t steps)
     return true;
 }
 
+/* The part of what is left that polishing is worth: where most replays cannot be moved, others do better. */
+static uint64_t steps_left(const struct polisher *s)
+{
+    const struct effort *effort = s->request->effort;
+    const struct timeline *t = &s->timeline;
+    uint32_t free = 0;
+    for (uint32_t k = 0; k < t->replay_count; k++)
+        free += is_free(t, t->replays[k]);
+    uint64_t left = effort_is_spent(effort) ? 0 : effort->allowed - effort->steps;
+    return t->replay_count ? (uint64_t)((double)left * free / t->replay_count) : 0;
+}
+
 static void run(struct polisher *s)
 {
     struct effort *effort = s->request->effort;
     uint64_t replays = s->timeline.replay_count ? s->timeline.replay_count : 1, mean = s->timeline.cost / replays;
-    uint64_t steps = effort_is_spent(effort) ? 0 : effort->allowed - effort->steps;
-    uint64_t cycles = steps / (replays * STEPS_PER_REPLAY);
+    uint64_t steps = steps_left(s), end = effort->steps + steps, cycles = steps / (replays * STEPS_PER_REPLAY);
     cycles = cycles < 1 ? 1 : cycles > CYCLES ? CYCLES : cycles;
-    for (uint32_t cycle = 0; cycle < cycles && !effort_is_spent(effort); cycle++) {
-        steps = (effort->allowed - effort->steps) / (cycles - cycle);
+    for (uint32_t cycle = 0; cycle < cycles && effort->steps < end && !effort_is_spent(effort); cycle++) {
+        steps = (end - effort->steps) / (cycles - cycle);
         if (!return_to_best(s) || !anneal(s, (double)mean * temperatures[cycle], steps))
             break;
     }
@@ -418,7 +453,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     if (begun != TIMELINE_MADE)
         return begun == TIMELINE_UNFIT ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
     s.least_cost = s.timeline.cost;
-    run(&s);
+    if (timeline_peak(&s.timeline) <= s.timeline.cap)
+        run(&s);
     bool has_failed = s.timeline.out_of_memory;
     timeline_end(&s.timeline);
     struct attempt_search search;

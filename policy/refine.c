@@ -181,7 +181,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
                                  struct item_list *out)
 {
     const struct policy_problem *p = graph->problem;
-    struct refiner r = {.graph = graph, .request = request, .seed = 1};
+    bool is_last = request->effort->allowed >= request->allowed_steps; /* whatever is left is for this */
+    struct refiner r = {.graph = graph, .request = request, .seed = is_last ? 2 : 1};
     if (!request->is_thorough || !request->incumbent || !request->incumbent->has_plan)
         return STRATEGY_NOTHING;
     attempts_begin(&r.search, graph, request);
@@ -195,7 +196,7 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
         r.credit[k] = 1;
     const struct effort *effort = request->effort;
     uint64_t success = effort->steps, left = effort->allowed - effort->steps;
-    uint64_t idle = request->may_swap ? left : (uint64_t)(IDLE_SHARE * (double)left);
+    uint64_t idle = request->may_swap || is_last ? left : (uint64_t)(IDLE_SHARE * (double)left);
     for (uint32_t round = 0;
          effort->steps <= success + idle && round < ROUNDS && !r.search.is_late && !r.search.out_of_memory; round++) {
         if (try_change(&r, round)) {

@@ -1,4 +1,5 @@
 #include "policy/timeline.h"
+#include "policy/simulate.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -323,7 +324,7 @@ static void find_movable(struct timeline *t)
             const struct policy_version *version = &p->versions[timeline_output(t, o, k)];
             t->is_movable[o] &= version->replaces == POLICY_NONE && version->droppable_from != POLICY_NONE &&
                                 t->graph->replaced_by[timeline_output(t, o, k)] == POLICY_NONE;
-            if (version->droppable_from != POLICY_NONE && version->droppable_from > t->earliest[o])
+            if (version->droppable_from > t->earliest[o])
                 t->earliest[o] = version->droppable_from;
         }
     }
@@ -380,7 +381,7 @@ static bool append(struct timeline *t, uint32_t o, uint32_t gap, bool is_replay)
 static bool is_fit(const struct timeline *t, struct plan_item item, uint32_t gap)
 {
     if (item.verb == PLAN_REPLAY)
-        return t->is_movable[item.index] && gap >= t->earliest[item.index];
+        return gap >= t->earliest[item.index];
     return item.verb == PLAN_RUN || item.verb == PLAN_DROP;
 }
 
@@ -418,6 +419,31 @@ static void find_presence(struct timeline *t)
     }
 }
 
+static bool has_pinned_replays(const struct timeline *t)
+{
+    for (uint32_t k = 0; k < t->replay_count; k++)
+        if (!t->is_movable[t->executions[t->replays[k]].operation])
+            return true;
+    return false;
+}
+
+/* A replay that makes only some of its outputs, since others are still there, is not told from one that makes all:
+ * where that leaves inputs that were replaced, the plan is none any more. */
+static enum timeline_result judge(const struct timeline *t)
+{
+    struct item_list items = {0};
+    struct simulation found;
+    if (!has_pinned_replays(t))
+        return TIMELINE_MADE;
+    if (!timeline_write(t, &items))
+        return TIMELINE_NO_MEMORY;
+    enum simulation_result result = simulate_plan(t->graph, items.items, items.count, UINT64_MAX, &found, NULL);
+    items_release(&items);
+    if (result == SIMULATION_NO_MEMORY)
+        return TIMELINE_NO_MEMORY;
+    return result == SIMULATION_DONE && (int64_t)found.peak_bytes == timeline_peak(t) ? TIMELINE_MADE : TIMELINE_UNFIT;
+}
+
 enum timeline_result timeline_begin(struct timeline *t, const struct graph *graph, uint64_t cap,
                                     const struct item_list *plan)
 {
@@ -425,9 +451,11 @@ enum timeline_result timeline_begin(struct timeline *t, const struct graph *grap
                            .operation_count = graph->problem->operation_count,
                            .cap = cap > INT64_MAX / 8 ? INT64_MAX / 8 : (int64_t)cap};
     enum timeline_result result = allocate(t) ? fill(t, plan) : TIMELINE_NO_MEMORY;
-    if (result == TIMELINE_MADE)
+    if (result == TIMELINE_MADE) {
         find_presence(t);
-    else
+        result = judge(t);
+    }
+    if (result != TIMELINE_MADE)
         timeline_end(t);
     return result;
 }

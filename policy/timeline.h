@@ -12,8 +12,8 @@
  * Bytes. The bytes that count during execution x are x's entry in its gap plus what the tree holds for the gap:
  *     bytes(x) == fixed + workspace and scratch of x + the sum over all versions present during x.
  *
- * Operations that replace a version in place, those whose outputs are replaced, and at any position those whose outputs
- * are pinned there, are not replayed. */
+ * Operations that replace a version in place and those whose outputs are replaced are not movable: their replays stay
+ * where they are, and no others are put in. At any position the same holds for those whose outputs are pinned there. */
 #pragma once
 #include "policy/graph.h"
 #include "policy/items.h"
@@ -56,7 +56,8 @@ struct timeline {
 
 enum timeline_result { TIMELINE_MADE, TIMELINE_UNFIT, TIMELINE_NO_MEMORY };
 
-/* The items must be a legal plan. TIMELINE_UNFIT: it swaps, or replays what cannot be moved. */
+/* The items must be a legal plan. TIMELINE_UNFIT: it swaps, or replays what may not be dropped
+ * yet, or what replaces one output in place while another is still there. */
 enum timeline_result timeline_begin(struct timeline *t, const struct graph *graph, uint64_t cap,
                                     const struct item_list *plan);
 void timeline_end(struct timeline *t);
