@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 enum { MOST_DRAWS = 8, MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 192, PROBES = 3, STEPS_PER_WORK = 3 };
+#define LEAST_SHARE 0.15
+#define FADE        0.995
 enum { CYCLES = 8, STEPS_PER_REPLAY = 20000 }; /* a cycle for each time that there are so many steps for each replay */
 
 /* Of each cycle, as a share of what a replay costs on average: hot enough for a few large versions, cool enough for
@@ -18,6 +20,9 @@ struct edit {
     uint32_t operation, gap, slot;
 };
 
+/* What letting a version go is taken to cost: the operation that makes it, or all that has to be replayed by then. */
+enum outlook { NEAR_SIGHTED, FAR_SIGHTED, OUTLOOKS };
+
 struct polisher {
     const struct graph *graph;
     const struct strategy_request *request;
@@ -27,6 +32,9 @@ struct polisher {
     bool is_over;                     /* the present move does too much */
     uint64_t seed, least_cost, limit; /* cost above which the present move is worthless */
     double temperature;
+    enum outlook outlook;                     /* of the present move */
+    bool has_looked;                          /* it did choose by that */
+    double gained[OUTLOOKS], spent[OUTLOOKS]; /* lately: nanoseconds saved, work for it */
     struct item_list best;
 };
 
@@ -244,6 +252,7 @@ static bool make_way(struct polisher *s, uint32_t x)
     uint32_t best = POLICY_NONE, best_next = POLICY_NONE;
     double least = HUGE_VAL;
     int64_t excess = timeline_peak(t) - t->cap;
+    s->has_looked = true;
     for (uint32_t k = 0; k < SAMPLES && k < 4 * p->version_count; k++) {
         uint32_t v = draw_below(s, p->version_count), source, producer = p->versions[v].producer;
         struct chain c;
@@ -255,8 +264,13 @@ static bool make_way(struct polisher *s, uint32_t x)
             continue;
         int64_t freed = (int64_t)p->versions[v].bytes < excess ? (int64_t)p->versions[v].bytes : excess;
         double price = exp(2 * draw(s)) / (double)freed;
-        if (!list_chain(s, &c, producer, next, fmin(least / price, left_to_spend(s)), false))
+        if (s->outlook == NEAR_SIGHTED) {
+            c.cost = p->operations[producer].nanoseconds + 1;
+            if ((double)c.cost * price >= least)
+                continue;
+        } else if (!list_chain(s, &c, producer, next, fmin(least / price, left_to_spend(s)), false)) {
             continue;
+        }
         least = (double)c.cost * price;
         best = producer;
         best_next = next;
@@ -386,6 +400,25 @@ static bool try_move(struct polisher *s)
     return is_kept;
 }
 
+/* By what has paid of late: each now and then. */
+static void choose_outlook(struct polisher *s)
+{
+    double near = s->gained[NEAR_SIGHTED] / s->spent[NEAR_SIGHTED],
+           far = s->gained[FAR_SIGHTED] / s->spent[FAR_SIGHTED];
+    double share = near + far > 0 ? near / (near + far) : 0.5;
+    s->outlook = draw(s) < fmin(fmax(share, LEAST_SHARE), 1 - LEAST_SHARE) ? NEAR_SIGHTED : FAR_SIGHTED;
+    s->has_looked = false;
+}
+
+static void learn_outlook(struct polisher *s, uint64_t cost_before, uint64_t work)
+{
+    if (!s->has_looked)
+        return;
+    uint64_t cost = s->timeline.cost;
+    s->gained[s->outlook] = FADE * s->gained[s->outlook] + (cost < cost_before ? (double)(cost_before - cost) : 0);
+    s->spent[s->outlook] = FADE * s->spent[s->outlook] + (double)work;
+}
+
 /* Back to the best plan found. False where that fails. */
 static bool return_to_best(struct polisher *s)
 {
@@ -409,8 +442,10 @@ static bool anneal(struct polisher *s, double temperature, uint64_t steps)
     while (t->replay_count && effort->steps < start + steps && !effort_is_spent(effort)) {
         double left = 1 - (double)(effort->steps - start) / (double)steps;
         s->temperature = temperature * left * left;
-        uint64_t before = t->work;
+        uint64_t before = t->work, cost = t->cost;
+        choose_outlook(s);
         try_move(s);
+        learn_outlook(s, cost, t->work - before);
         effort->steps += (t->work - before) * STEPS_PER_WORK + 8;
         if (t->out_of_memory || !keep_best(s, effort))
             return false;
@@ -446,7 +481,7 @@ static void run(struct polisher *s)
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
                                  struct item_list *out)
 {
-    struct polisher s = {.graph = graph, .request = request, .seed = 7};
+    struct polisher s = {.graph = graph, .request = request, .seed = 7, .spent = {1, 1}};
     if (!request->is_thorough || !request->best || !request->best->items)
         return STRATEGY_NOTHING;
     enum timeline_result begun = timeline_begin(&s.timeline, graph, request->cap, request->best);
