@@ -42,6 +42,22 @@ static void add_needs_of_outputs(const struct forward *f, uint32_t operation, st
     }
 }
 
+/* The same for a version with very many readers: the time until it is needed is an upper limit, and the next need is
+ * sought among the latest readers. */
+static void add_needs_of_many(const struct forward *f, uint32_t v, struct need *need)
+{
+    const struct forward_version *version = &f->versions[v];
+    const uint32_t *readers = f->graph->readers;
+    uint32_t passed = version->cursor - version->reader_first, count = passed < MANY_READERS ? passed : MANY_READERS;
+    for (uint32_t k = version->cursor - count; k < version->cursor; k++)
+        if (f->operations[readers[k]].absent_outputs)
+            add_needs_of_outputs(f, readers[k], need);
+    if (f->child_until[v] >= f->residency.position && f->child_until[v] > need->until)
+        need->until = f->child_until[v];
+    if (need->until && need->next == POLICY_NONE)
+        need->next = need->until;
+}
+
 /* Where v will be needed, counting the rebuilding of its dropped descendants. */
 static struct need need_of(const struct forward *f, uint32_t v)
 {
@@ -51,6 +67,10 @@ static struct need need_of(const struct forward *f, uint32_t v)
     if (need.next != POLICY_NONE)
         need.until = version->last_need;
     uint32_t left = version->absent_children;
+    if (left && version->reader_end - version->reader_first >= MANY_READERS) {
+        add_needs_of_many(f, v, &need);
+        left = 0;
+    }
     for (uint32_t k = version->reader_first; left && k < version->reader_end; k++) {
         uint32_t absent = f->operations[readers[k]].absent_outputs;
         left -= absent;
@@ -270,6 +290,20 @@ static bool collect_ancestors(struct forward *f, uint32_t version, uint32_t unti
     return true;
 }
 
+/* An absent version will be needed until then. */
+static void set_need_until(struct forward *f, uint32_t v, uint32_t until)
+{
+    f->versions[v].need_until = until;
+    if (f->versions[v].producer == POLICY_NONE)
+        return;
+    const struct forward_operation *producer = &f->operations[f->versions[v].producer];
+    for (uint32_t k = producer->need_first; k < producer->need_end; k++) {
+        uint32_t u = f->graph->needs[k];
+        if (f->child_until[u] < until)
+            f->child_until[u] = until;
+    }
+}
+
 static void propagate_next(struct forward *f, uint32_t version, uint32_t next)
 {
     const struct graph *g = f->graph;
@@ -297,7 +331,7 @@ static bool drop(struct forward *f, uint32_t v, struct need need)
     bool is_needed = need.next != POLICY_NONE && need.until >= f->residency.position;
     uint32_t count = 0;
     if (!is_needed || is_on_host(f, v)) {
-        f->versions[v].need_until = is_needed ? need.until : 0;
+        set_need_until(f, v, is_needed ? need.until : 0);
         f->versions[v].need_next = is_needed ? need.next : POLICY_NONE;
         bool has_copy = is_on_host(f, v) || !residency_is_owed(&f->residency, v);
         return forward_step(f, has_copy ? PLAN_DROP : PLAN_SWAP_OUT, v);
@@ -308,7 +342,7 @@ static bool drop(struct forward *f, uint32_t v, struct need need)
     if (is_owed && !is_swap)
         return false;
     if (is_swap) {
-        f->versions[v].need_until = need.until;
+        set_need_until(f, v, need.until);
         f->versions[v].need_next = need.next;
         return forward_step(f, PLAN_SWAP_OUT, v);
     }
@@ -321,7 +355,7 @@ static bool drop(struct forward *f, uint32_t v, struct need need)
     if (may_swap(f, v))
         collect_ancestors(f, v, need.until, &count); /* rebuild_cost used the same scratch */
     for (uint32_t k = 0; k < count; k++)
-        f->versions[f->walk[k]].need_until = need.until;
+        set_need_until(f, f->walk[k], need.until);
     propagate_next(f, v, need.next);
     return true;
 }
@@ -329,7 +363,7 @@ static bool drop(struct forward *f, uint32_t v, struct need need)
 void pressure_note_replaced(struct forward *f, uint32_t v)
 {
     struct need need = need_of(f, v);
-    f->versions[v].need_until = need.until;
+    set_need_until(f, v, need.until);
     f->versions[v].need_next = need.next;
 }
 

@@ -31,6 +31,8 @@ struct forward_version {
     uint32_t seen;                  /* visit mark */
 };
 
+enum { MANY_READERS = 128 }; /* so many are not all looked at whenever a version is scored */
+
 /* An operation, with what of it was there once and is not now. */
 struct forward_operation {
     double nanoseconds;
@@ -46,8 +48,9 @@ struct forward {
     uint64_t replay_ns;
     struct forward_version *versions;
     struct forward_operation *operations;
-    uint32_t *wake_head; /* per position: versions to consider again from there on */
-    uint32_t *wake_next; /* per version; own index = not in any list */
+    uint32_t *child_until; /* per version: no absent child is needed later */
+    uint32_t *wake_head;   /* per position: versions to consider again from there on */
+    uint32_t *wake_next;   /* per version; own index = not in any list */
     uint32_t visit;
     struct candidates candidates; /* room for twice as many as there are versions */
     uint32_t *walk;               /* scratch stack, version_count entries */
