@@ -64,6 +64,37 @@ static void test_fills_where_there_is_room(void **state)
     builder_release(&b);
 }
 
+/* Of two gaps one has room: filling the other must not spoil it. */
+static void test_fills_one_of_two(void **state)
+{
+    (void)state;
+    static const struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_DROP, 0},   {PLAN_RUN, 1},  {PLAN_DROP, 1},
+                                             {PLAN_REPLAY, 0}, {PLAN_RUN, 2},    {PLAN_DROP, 0}, {PLAN_RUN, 3},
+                                             {PLAN_DROP, 2},   {PLAN_REPLAY, 0}, {PLAN_RUN, 4}};
+    struct problem_builder b = {0};
+    struct graph graph;
+    builder_operation(&b, 7);
+    uint32_t first = builder_write(&b, 10);
+    for (uint32_t k = 0; k < 2; k++) {
+        builder_operation(&b, 5);
+        builder_write(&b, k ? 20 : 30); /* in the first gap there is no room, in the second there is */
+        builder_operation(&b, 5);
+        builder_read(&b, first);
+    }
+    assert_true(graph_build(&graph, &b.problem));
+    for (uint64_t cap = 30; cap < 40; cap++) {
+        struct item_list plan;
+        uint64_t added = 0;
+        copy_items(&plan, items, sizeof items / sizeof *items);
+        assert_true(tidy_plan(&graph, cap, &plan, &added));
+        assert_int_equal(added, 7);
+        assert_int_equal(count_verb(&plan, PLAN_REPLAY), 1);
+        items_release(&plan);
+    }
+    graph_release(&graph);
+    builder_release(&b);
+}
+
 /* A replay that nobody uses goes, and so does what was made for it; drops come as early as they may. */
 static void test_removes_what_nobody_uses(void **state)
 {
@@ -175,10 +206,46 @@ static void test_prefetch(void **state)
     builder_release(&b);
 }
 
+/* Two copies share the channel: the second is brought in early enough for both. Where only one of them fits beside the
+ * operations before, one is. */
+static void test_prefetch_two(void **state)
+{
+    (void)state;
+    static const struct plan_item items[] = {{PLAN_SWAP_OUT, 0}, {PLAN_SWAP_OUT, 1}, {PLAN_RUN, 0},
+                                             {PLAN_RUN, 1},      {PLAN_RUN, 2},      {PLAN_RUN, 3},
+                                             {PLAN_SWAP_IN, 0},  {PLAN_SWAP_IN, 1},  {PLAN_RUN, 4}};
+    struct problem_builder b = {0};
+    struct graph graph;
+    builder_input(&b, 10);
+    builder_input(&b, 10);
+    for (uint32_t o = 0; o < 5; o++)
+        builder_operation(&b, 10);
+    builder_read(&b, 0);
+    builder_read(&b, 1);
+    b.problem.operations[2].workspace_bytes = 50;
+    b.problem.versions[0].is_swappable = b.problem.versions[1].is_swappable = true;
+    b.problem.out_bytes_per_ns = b.problem.in_bytes_per_ns = 1;
+    assert_true(graph_build(&graph, &b.problem));
+    for (uint64_t cap = 50; cap <= 70; cap += 10) {
+        struct item_list plan;
+        copy_items(&plan, items, sizeof items / sizeof *items);
+        uint64_t added = 20;
+        assert_true(prefetch_swaps(&graph, cap, &plan, &added));
+        /* beside operation 3 one of them, beside operation 2 the other, if there are 60 bytes */
+        assert_int_equal(added, cap < 60 ? 10 : 0);
+        items_release(&plan);
+    }
+    graph_release(&graph);
+    builder_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fills_where_there_is_room),
                                        cmocka_unit_test(test_removes_what_nobody_uses),
-                                       cmocka_unit_test(test_never_worse), cmocka_unit_test(test_prefetch)};
+                                       cmocka_unit_test(test_never_worse),
+                                       cmocka_unit_test(test_prefetch),
+                                       cmocka_unit_test(test_prefetch_two),
+                                       cmocka_unit_test(test_fills_one_of_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
