@@ -232,6 +232,35 @@ static bool read_all(struct reader *r, FILE *input)
     return is_right;
 }
 
+/* Is this line the statement of an operation (is_operation), or of a version? */
+static bool is_statement(const char *line, bool is_operation)
+{
+    line += strspn(line, " \t\r\n");
+    size_t length = strcspn(line, " \t\r\n#");
+    if (is_operation)
+        return length == 2 && strncmp(line, "op", 2) == 0;
+    return (length == 2 && strncmp(line, "in", 2) == 0) || (length == 3 && strncmp(line, "out", 3) == 0);
+}
+
+/* The line of what a reason begins with, "operation N" or "version N"; `otherwise` where it does not, or the input
+ * cannot be read again. */
+static unsigned long find_line(FILE *input, const char *reason, unsigned long otherwise)
+{
+    unsigned long number, left, found = 0;
+    bool is_operation = sscanf(reason, "operation %lu", &number) == 1;
+    if ((!is_operation && sscanf(reason, "version %lu", &number) != 1) || fseek(input, 0, SEEK_SET) != 0)
+        return otherwise;
+    char *line = NULL;
+    size_t capacity = 0;
+    left = number + 1;
+    while (left && getline(&line, &capacity, input) >= 0) {
+        found++;
+        left -= is_statement(line, is_operation);
+    }
+    free(line);
+    return left ? otherwise : found;
+}
+
 bool text_read(FILE *input, struct text_problem *out, char *why, size_t why_bytes)
 {
     struct reader r = {.out = out, .why = why, .why_bytes = why_bytes};
@@ -240,8 +269,10 @@ bool text_read(FILE *input, struct text_problem *out, char *why, size_t why_byte
     bool is_right = read_all(&r, input);
     if (is_right && out->names && out->name_count < out->builder.problem.operation_count)
         is_right = grow_names(&r, out->builder.problem.operation_count);
-    if (is_right && !policy_problem_is_valid(&out->builder.problem, reason, sizeof reason))
+    if (is_right && !policy_problem_is_valid(&out->builder.problem, reason, sizeof reason)) {
+        r.line = find_line(input, reason, r.line);
         is_right = complain(&r, reason, NULL);
+    }
     if (!is_right)
         text_release(out);
     return is_right;

@@ -79,6 +79,79 @@ static void test_swap_waits(void **state)
     assert_int_equal(found.swapped_out_bytes, 10);
 }
 
+/* A copy that is on the host already costs nothing more, and is not counted twice; the iteration lasts until the last
+ * copy has arrived. */
+static void test_swap_counts(void **state)
+{
+    (void)state;
+    struct simulation found;
+    char why[200];
+    assert_true(CHECK_ITEMS(35, &found, why, {PLAN_RUN, 0}, {PLAN_SWAP_OUT, 0}, {PLAN_SWAP_IN, 0}, {PLAN_SWAP_OUT, 0},
+                            {PLAN_SWAP_IN, 0}, {PLAN_RUN, 1}, {PLAN_RUN, 2}));
+    assert_int_equal(found.swapped_out_bytes, 10);
+    assert_int_equal(found.swapped_in_bytes, 20);
+    /* out 100 to 200, in to 300, in again to 400; op 1 runs beside, op 2 waits */
+    assert_int_equal(found.added_nanoseconds, 430 - 180);
+    assert_true(CHECK_ITEMS(35, &found, why, {PLAN_RUN, 0}, {PLAN_RUN, 1}, {PLAN_RUN, 2}, {PLAN_SWAP_OUT, 0}));
+    assert_int_equal(found.added_nanoseconds, 100); /* the copy that goes out at the end */
+}
+
+/* A swap-in that looks ahead does not forget a copy that is still under way for the operation before it. */
+static void test_swap_looks_ahead(void **state)
+{
+    (void)state;
+    struct problem_builder p = {0};
+    struct graph g;
+    struct simulation found;
+    char why[200];
+    uint32_t first = builder_input(&p, 10), second = builder_input(&p, 10);
+    builder_operation(&p, 10);
+    builder_operation(&p, 10);
+    builder_write(&p, 20);
+    builder_operation(&p, 10);
+    builder_read(&p, second);
+    p.problem.versions[first].is_swappable = p.problem.versions[second].is_swappable = true;
+    p.problem.out_bytes_per_ns = p.problem.in_bytes_per_ns = 0.1;
+    assert_true(graph_build(&g, &p.problem));
+    static const struct plan_item items[] = {{PLAN_SWAP_OUT, 1}, {PLAN_SWAP_OUT, 0}, {PLAN_SWAP_IN, 1}, {PLAN_RUN, 0},
+                                             {PLAN_RUN, 1},      {PLAN_DROP, 2},     {PLAN_RUN, 2}};
+    /* out 0 to 100 and 100 to 200; in 100 to 200; operation 1 needs all 30 bytes: from 200 on */
+    assert_true(check_plan(&g, items, sizeof items / sizeof *items, 30, &found, why, sizeof why));
+    assert_int_equal(found.added_nanoseconds, 220 - 30);
+    graph_release(&g);
+    builder_release(&p);
+}
+
+/* What started on the host must end there. */
+static void test_start_on_host(void **state)
+{
+    (void)state;
+    struct simulation found;
+    char why[200] = "";
+    b.problem.versions[0].may_start_on_host = b.problem.versions[0].is_kept = true;
+    graph_release(&graph);
+    assert_true(graph_build(&graph, &b.problem));
+    assert_true(
+        CHECK_ITEMS(35, &found, why, {PLAN_DROP, 0}, {PLAN_SWAP_IN, 0}, {PLAN_RUN, 0}, {PLAN_RUN, 1}, {PLAN_RUN, 2}));
+    assert_int_equal(found.swapped_out_bytes, 0);
+    assert_int_equal(found.added_nanoseconds, 100);
+    struct problem_builder p = {0};
+    struct graph g;
+    uint32_t state_of = builder_input(&p, 10);
+    builder_operation(&p, 5);
+    uint32_t next = builder_replace(&p, state_of);
+    p.problem.versions[state_of].is_swappable = p.problem.versions[state_of].may_start_on_host = true;
+    p.problem.versions[next].is_swappable = p.problem.versions[next].is_kept = true;
+    p.problem.out_bytes_per_ns = p.problem.in_bytes_per_ns = 1;
+    assert_true(graph_build(&g, &p.problem));
+    static const struct plan_item items[] = {{PLAN_DROP, 0}, {PLAN_SWAP_IN, 0}, {PLAN_RUN, 0}, {PLAN_SWAP_OUT, 1}};
+    assert_false(check_plan(&g, items, 3, 99, NULL, why, sizeof why));
+    assert_non_null(strstr(why, "must be on the host"));
+    assert_true(check_plan(&g, items, 4, 99, NULL, why, sizeof why));
+    graph_release(&g);
+    builder_release(&p);
+}
+
 struct refusal {
     uint64_t cap;
     uint32_t count;
@@ -152,6 +225,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plain_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replay_in_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_swap_waits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_swap_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_swap_looks_ahead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_start_on_host, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refusals, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pinned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_problems, set_up, tear_down),

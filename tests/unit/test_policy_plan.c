@@ -229,6 +229,32 @@ static void test_little_time(void **state)
     }
 }
 
+/* Problems too large for the exact search, against their certificates. */
+static void test_near_the_bound(void **state)
+{
+    (void)state;
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct problem_builder b = {0};
+        struct plan plan;
+        char name[32], why[256] = "";
+        snprintf(name, sizeof name, "training:40:%u", (unsigned)seed);
+        assert_true(generate_named(&b, name, why, sizeof why));
+        uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
+        struct policy_options options = {.cap_bytes = floor + (peak - floor) / 2, .deadline_ns = 40000000};
+        if (policy_make_plan(&b.problem, &options, &plan, NULL, NULL, 0) == POLICY_OK) {
+            double run = (double)plan.run_nanoseconds;
+            sum += (run + (double)plan.added_nanoseconds) / (run + (double)plan.bound_nanoseconds);
+            count++;
+            plan_release(&plan);
+        }
+        builder_release(&b);
+    }
+    printf("  %u networks: time / bound %.4f\n", count, sum / count);
+    assert_true(count >= 10 && sum / count < 1.02);
+}
+
 /* The same problem gives the same plan. */
 static void test_same_again(void **state)
 {
@@ -338,7 +364,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_problems), cmocka_unit_test(test_each_strategy),
                                        cmocka_unit_test(test_same_again),      cmocka_unit_test(test_little_time),
-                                       cmocka_unit_test(test_both_means),      cmocka_unit_test(test_chain),
-                                       cmocka_unit_test(test_recurrent),       cmocka_unit_test(test_resnet)};
+                                       cmocka_unit_test(test_near_the_bound),  cmocka_unit_test(test_both_means),
+                                       cmocka_unit_test(test_chain),           cmocka_unit_test(test_recurrent),
+                                       cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
