@@ -29,8 +29,8 @@ enum {
     TURNS = sizeof turns / sizeof turns[0],
     BRIEF_ALWAYS_NS = 2000000,
     BRIEF_PER_OPERATION_NS = 20000,
-    LEAST_PER_OPERATION_NS = 4000, /* below, a large problem would be left to the first strategy */
-    PATIENCE = 4                   /* times the effort, where there is no plan yet */
+    LEAST_PER_OPERATION_NS = 4800, /* below, a large problem would be left to the first strategy */
+    PATIENCE = 2                   /* times the effort, where there is no plan yet */
 };
 
 struct best {
@@ -86,6 +86,7 @@ static uint64_t effort_deadline(const struct graph *graph, const struct policy_o
     uint64_t deadline = options->deadline_ns ? options->deadline_ns : DEFAULT_DEADLINE_NS;
     uint64_t brief = BRIEF_ALWAYS_NS + (uint64_t)BRIEF_PER_OPERATION_NS * graph->problem->operation_count;
     uint64_t least = (uint64_t)LEAST_PER_OPERATION_NS * graph->problem->operation_count;
+    least = least < DEFAULT_DEADLINE_NS ? least : DEFAULT_DEADLINE_NS;
     if (options->is_brief && brief < deadline)
         return brief;
     return deadline > least ? deadline : least;
