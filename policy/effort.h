@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { EFFORT_STEP_NS = 12, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
+enum { EFFORT_STEP_NS = 11, EFFORT_WALL_FACTOR = 10, EFFORT_WALL_LEAST_NS = 100000000 };
 
 static inline uint64_t now_nanoseconds(void)
 {

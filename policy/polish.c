@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_DRAWS = 8, MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 192, PROBES = 3, STEPS_PER_WORK = 4 };
+enum { MOST_DRAWS = 8, MOST_EDITS = 48, MOST_REPAIRS = 8, SAMPLES = 192, PROBES = 3, STEPS_PER_WORK = 3 };
 #define LEAST_SHARE 0.15
 #define FADE        0.995
 enum { CYCLES = 8, STEPS_PER_REPLAY = 20000 }; /* a cycle for each time that there are so many steps for each replay */
