@@ -337,13 +337,16 @@ static enum strategy_result search(struct explorer *x, struct item_list *out)
     return x->states.has_failed ? STRATEGY_NO_MEMORY : STRATEGY_NOTHING;
 }
 
+bool exact_can_search(const struct graph *graph)
+{
+    return graph->problem->version_count <= MOST_VERSIONS && graph->problem->operation_count <= MOST_OPERATIONS;
+}
+
 static enum strategy_result make(const struct graph *graph, const struct strategy_request *request,
                                  struct item_list *out)
 {
-    const struct policy_problem *p = graph->problem;
     struct explorer x = {.graph = graph, .request = request};
-    if (!request->incumbent || request->incumbent->is_optimal || p->version_count > MOST_VERSIONS ||
-        p->operation_count > MOST_OPERATIONS)
+    if (!request->incumbent || request->incumbent->is_optimal || !exact_can_search(graph))
         return STRATEGY_NOTHING;
     enum strategy_result result = begin(&x) ? search(&x, out) : STRATEGY_NO_MEMORY;
     states_end(&x.states);

@@ -11,7 +11,8 @@
 static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000000;
 
 /* In the order in which they are asked, twice: first quickly, then thoroughly, with a share of the effort that is left.
- * Without a plan they are asked a third time, as quickly, but nothing is given up early. */
+ * Without a plan they are asked a third time, as quickly, but nothing is given up early; the exact search, which says
+ * that there is none, thoroughly then as well. */
 static const struct turn {
     const struct strategy *strategy;
     double quick_share, thorough_share;
@@ -30,7 +31,8 @@ enum {
     BRIEF_ALWAYS_NS = 2000000,
     BRIEF_PER_OPERATION_NS = 20000,
     LEAST_PER_OPERATION_NS = 4800, /* below, a large problem would be left to the first strategy */
-    PATIENCE = 2                   /* times the effort, where there is no plan yet */
+    PATIENCE = 1,                  /* times the effort in addition, where there is no plan yet; */
+    EXACT_PATIENCE = 3             /* the same for a graph that may be searched to the end */
 };
 
 struct best {
@@ -159,13 +161,17 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
 {
     uint64_t allowed = request->effort->allowed;
     size_t count = 2 * TURNS;
+    bool is_extended = false;
     request->best = &best->items;
     for (size_t k = 0; k < count && !is_enough(request, best); k++) {
         const struct turn *turn = &turns[k % TURNS];
         bool is_hasty = k < TURNS && turn->strategy == &strategy_greedy && !request->is_alone;
-        request->is_thorough = k / TURNS == 1;
-        if (!best->items.items && effort_is_used_up(request->effort) && request->effort->allowed < PATIENCE * allowed)
-            request->effort->allowed = request->effort->steps + allowed;
+        request->is_thorough = k / TURNS == 1 || (k >= 2 * TURNS && turn->strategy == &strategy_exact);
+        if (!best->items.items && effort_is_used_up(request->effort) && !is_extended) {
+            request->effort->allowed =
+                request->effort->steps + allowed * (exact_can_search(graph) ? EXACT_PATIENCE : PATIENCE);
+            is_extended = true;
+        }
         bool can_run = !effort_is_used_up(request->effort) || !needs_effort(turn->strategy);
         if (can_run && may_run(turn->strategy, options) &&
             take_turn(turn, graph, is_hasty, request, best) == STRATEGY_NO_MEMORY)

@@ -46,6 +46,9 @@ extern const struct strategy strategy_greedy, strategy_chen_segments, strategy_c
     strategy_checkpoints, strategy_refine, strategy_chain, strategy_revolve, strategy_log, strategy_exact,
     strategy_swap, strategy_polish;
 
+/* Is the graph small enough for the exact search? */
+bool exact_can_search(const struct graph *graph);
+
 /* Peak of the plan that halves a chain again and again, the least that is known for one; UINT64_MAX where there is no
  * chain, or no memory. policy_make_plan finds a plan under this cap. */
 uint64_t log_least_bytes(const struct graph *graph);

@@ -255,6 +255,51 @@ static void test_near_the_bound(void **state)
     assert_true(count >= 10 && sum / count < 1.02);
 }
 
+/* A small problem is searched to the end before it is said to have no plan: here one that only the exact search finds.
+ */
+static void test_only_exact(void **state)
+{
+    (void)state;
+    struct problem_builder b = {0};
+    struct policy_options options = {.cap_bytes = 1125};
+    struct plan plan;
+    char why[256] = "";
+    assert_true(generate_named(&b, "varied-chain:7:79", why, sizeof why));
+    assert_int_equal(policy_make_plan(&b.problem, &options, &plan, NULL, why, sizeof why), POLICY_OK);
+    assert_int_equal(plan.added_nanoseconds, 151);
+    assert_plan_is_right(&b.problem, &plan, &options);
+    plan_release(&plan);
+    builder_release(&b);
+}
+
+/* What is claimed after a search that was cut short (optimal, impossible) holds against a plan found with more time. */
+static void test_claims(void **state)
+{
+    (void)state;
+    uint64_t count = rounds_or(60);
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        struct problem_builder b;
+        struct plan longest, plan;
+        make_any(&b, seed);
+        uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
+        struct policy_options options = {.cap_bytes = floor + (peak - floor) * (seed % 3) / 4, .deadline_ns = 30000000};
+        bool is_possible = policy_make_plan(&b.problem, &options, &longest, NULL, NULL, 0) == POLICY_OK;
+        for (options.deadline_ns = 2000; is_possible && options.deadline_ns < 2000000; options.deadline_ns *= 3) {
+            enum policy_status status = policy_make_plan(&b.problem, &options, &plan, NULL, NULL, 0);
+            if (status == POLICY_INFEASIBLE && plan.bound_nanoseconds == UINT64_MAX)
+                fail_msg("seed %llu: called impossible, but there is a plan", (unsigned long long)seed);
+            if (status == POLICY_OK && plan.bound_nanoseconds > longest.added_nanoseconds)
+                fail_msg("seed %llu: nothing adds less than %llu, but %llu does", (unsigned long long)seed,
+                         (unsigned long long)plan.bound_nanoseconds, (unsigned long long)longest.added_nanoseconds);
+            if (status == POLICY_OK)
+                plan_release(&plan);
+        }
+        if (is_possible)
+            plan_release(&longest);
+        builder_release(&b);
+    }
+}
+
 /* The same problem gives the same plan. */
 static void test_same_again(void **state)
 {
@@ -362,10 +407,10 @@ static void test_chain(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_problems), cmocka_unit_test(test_each_strategy),
-                                       cmocka_unit_test(test_same_again),      cmocka_unit_test(test_little_time),
-                                       cmocka_unit_test(test_near_the_bound),  cmocka_unit_test(test_both_means),
-                                       cmocka_unit_test(test_chain),           cmocka_unit_test(test_recurrent),
-                                       cmocka_unit_test(test_resnet)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_problems), cmocka_unit_test(test_each_strategy), cmocka_unit_test(test_same_again),
+        cmocka_unit_test(test_little_time),     cmocka_unit_test(test_only_exact),    cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_near_the_bound),  cmocka_unit_test(test_both_means),    cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_recurrent),       cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
