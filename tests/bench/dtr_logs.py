@@ -10,6 +10,7 @@ from plans import DATA, LONG_MS, SHORT_MS, bound_of, converted, cut_bound_of, pl
 from verdicts import columns, judge, say, title
 
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+BOUND_WITHIN = 5e-4  # of the undropped time
 LEAST_BOUND = 1.002  # below, (bound - 1) is too small to divide by
 
 
@@ -98,7 +99,7 @@ class Tally:
         least = their_bound if their_bound is not None else bound_of(quick)
         if their_bound is not None:
             self.bound_points += 1
-            if abs(cut_bound_of(quick) - their_bound) > 2e-5 + 2e-3 * (their_bound - 1):
+            if abs(cut_bound_of(quick) - their_bound) > BOUND_WITHIN:
                 self.bounds.append(f"{name}: cut {cut_bound_of(quick):.5f}, lower_bounds.tsv {their_bound:.5f}")
         for quality, row in ((self.short, quick), (self.long, slow)):
             (quality if share >= 0.2 else self.lowest).add(time_of(row), least)  # asked for 0.9 to 0.2
@@ -136,7 +137,7 @@ def judge_logs(tally, what, is_quick):
     if tally.bound_points:
         judge(not tally.missing, 4, f"{what}completes wherever the bound is finite", f"missing: {len(tally.missing)}; proven impossible: {len(tally.impossible)}")
         judge(not tally.bounds, 4, f"{what}our cut bound agrees with lower_bounds.tsv",
-              f"within 0.2 % of (bound - 1) at all but {len(tally.bounds)} of {tally.bound_points} points")
+              f"within {BOUND_WITHIN:.2%} of the undropped time at all but {len(tally.bounds)} of {tally.bound_points} points")
     print(f"a plan at {tally.completed} of {tally.points} points; no plan, no proof, and no bound of others that would ask for "
           f"one: {', '.join(line.split(':')[0] for line in tally.unknown) or 'nowhere'}")
     print(f"mean at 0.1 of the peak, where there is a plan, in both times: {tally.lowest.mean():.4f} (none asked)")
