@@ -62,9 +62,9 @@ static void write_axes(const struct picture *p, const char *heading)
             WIDTH - RIGHT);
     fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">memory cap, %s</text>\n", (LEFT + WIDTH - RIGHT) / 2,
             HEIGHT - 14, name);
-    char size[16];
-    fprintf(out, "<text x=\"12\" y=\"%d\">time, × of an iteration without dropping (%.4g ms, %s", TOP - 14,
-            (double)p->curve->run_nanoseconds / 1e6, report_size(p->curve->bare_peak_bytes, size));
+    char size[16], time[16];
+    fprintf(out, "<text x=\"12\" y=\"%d\">time, × of an iteration without dropping (%s, %s", TOP - 14,
+            report_time((double)p->curve->run_nanoseconds / 1e9, time), report_size(p->curve->bare_peak_bytes, size));
     fprintf(out, "; floor %s)</text>\n", report_size(p->curve->floor_bytes, size));
     fprintf(out, "<text x=\"12\" y=\"%d\" font-weight=\"600\">", TOP - 42);
     write_escaped(out, heading);
