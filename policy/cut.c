@@ -66,23 +66,18 @@ static void build_network(struct solver *s)
     }
 }
 
-static int64_t worth(double price, int64_t bytes)
-{
-    double value = floor(price * (double)bytes);
-    return value < (double)(FLOW_INFINITE / 65536) ? (int64_t)value : FLOW_INFINITE / 65536;
-}
-
 /* Raises the price, solves, and takes the bound. */
 static void solve_at(struct solver *s, double price)
 {
     const struct policy_problem *p = s->graph->problem;
     for (uint32_t o = 0; o < s->pivot; o++)
         if (s->at.wanted_bytes[o])
-            flow_supply(&s->flow, o, worth(price, s->at.wanted_bytes[o]) - worth(s->price, s->at.wanted_bytes[o]));
+            flow_supply(&s->flow, o,
+                        flow_worth(price, s->at.wanted_bytes[o]) - flow_worth(s->price, s->at.wanted_bytes[o]));
     for (uint32_t k = 0; k < s->hold_count; k++) {
         int64_t bytes = (int64_t)p->versions[s->holds[k].version].bytes;
         if (s->holds[k].edge != POLICY_NONE)
-            flow_widen(&s->flow, s->holds[k].edge, worth(price, bytes) - worth(s->price, bytes));
+            flow_widen(&s->flow, s->holds[k].edge, flow_worth(price, bytes) - flow_worth(s->price, bytes));
     }
     s->price = price;
     s->value = (double)flow_solve(&s->flow) - price * (double)s->at.room;
@@ -209,7 +204,7 @@ static bool can_never_fit(const struct solver *s, double excess)
 {
     const struct policy_problem *p = s->graph->problem;
     double work = (double)s->graph->clock[s->pivot] + 2.0 * p->version_count;
-    return excess * s->price > work && worth(s->price, s->most_bytes) < FLOW_INFINITE / 65536;
+    return excess * s->price > work && flow_worth(s->price, s->most_bytes) < FLOW_PRICELESS;
 }
 
 static bool search_price(struct solver *s, const struct search *search, struct cut *out)

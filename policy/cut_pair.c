@@ -45,12 +45,6 @@ struct point {
     double first, second, level;
 };
 
-static int64_t worth(double price, uint64_t bytes)
-{
-    double value = floor(price * (double)bytes);
-    return value < (double)(FLOW_INFINITE / 65536) ? (int64_t)value : FLOW_INFINITE / 65536;
-}
-
 static uint32_t first_operation(uint32_t o)
 {
     return o;
@@ -103,7 +97,7 @@ static uint32_t meet_at_first(struct pair *p, uint32_t v)
     if (can_rebuild)
         edge = flow_connect(&p->flow, first_operation(producer), node, can_hold ? 0 : FLOW_INFINITE);
     else if (!can_hold)
-        flow_supply(&p->flow, node, FLOW_INFINITE / 65536);
+        flow_supply(&p->flow, node, FLOW_PRICELESS);
     p->holds[p->hold_count++] = (struct pair_hold){.version = v,
                                                    .node = node,
                                                    .producer = can_rebuild ? first_operation(producer) : POLICY_NONE,
@@ -227,15 +221,15 @@ static void set_prices(struct pair *p, double first, double second)
     memcpy(p->flow.excess, p->excess, sizeof *p->excess * ((size_t)p->flow.node_count + 1));
     for (uint32_t o = 0; o < p->first.pivot; o++)
         if (p->first_edge[o] != POLICY_NONE)
-            flow_widen(&p->flow, p->first_edge[o], worth(first, (uint64_t)p->first.wanted_bytes[o]));
+            flow_widen(&p->flow, p->first_edge[o], flow_worth(first, p->first.wanted_bytes[o]));
     for (uint32_t o = 0; o < p->second.pivot; o++)
-        flow_supply(&p->flow, second_operation(p, o), worth(second, (uint64_t)p->second.wanted_bytes[o]));
+        flow_supply(&p->flow, second_operation(p, o), flow_worth(second, p->second.wanted_bytes[o]));
     for (uint32_t k = 0; k < p->hold_count; k++) {
         const struct pair_hold *hold = &p->holds[k];
-        int64_t value = worth(k < p->first_holds ? first : second, bytes_of(p, hold->version));
+        int64_t value = flow_worth(k < p->first_holds ? first : second, (int64_t)bytes_of(p, hold->version));
         if (hold->tie > 0) {
-            value += worth(hold->tie, bytes_of(p, hold->version));
-            flow_widen(&p->flow, hold->first_edge, worth(hold->tie, bytes_of(p, hold->version)));
+            value += flow_worth(hold->tie, (int64_t)bytes_of(p, hold->version));
+            flow_widen(&p->flow, hold->first_edge, flow_worth(hold->tie, (int64_t)bytes_of(p, hold->version)));
         }
         if (hold->is_supplied)
             flow_supply(&p->flow, hold->node, value);

@@ -4,11 +4,13 @@
  * Nodes 0 .. node_count - 1 and one sink, which is node node_count. The source is not a node: flow enters
  * by flow_supply. What cannot reach the sink stays where it is; those nodes are the source's side. */
 #pragma once
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define FLOW_INFINITE (INT64_MAX / 4)
+#define FLOW_INFINITE  (INT64_MAX / 4)
+#define FLOW_PRICELESS (FLOW_INFINITE / 65536) /* the most that anything with a price is worth */
 
 struct flow_edge {
     uint32_t to, next;
@@ -25,6 +27,13 @@ struct flow {
     uint64_t steps;  /* work done so far: nodes and edges looked at */
     bool has_failed; /* memory ran out */
 };
+
+/* The capacity that stands for `bytes` at a price per byte. */
+static inline int64_t flow_worth(double price, int64_t bytes)
+{
+    double value = floor(price * (double)bytes);
+    return value < (double)FLOW_PRICELESS ? (int64_t)value : FLOW_PRICELESS;
+}
 
 bool flow_begin(struct flow *flow, uint32_t node_count);
 void flow_end(struct flow *flow);

@@ -1,6 +1,7 @@
 /* Polishing: takes the best plan and edits it. A replay is taken out; where that leaves too little memory, other
  * versions are let go for a while instead and rebuilt before their next use; what costs less in the end stays, and at
  * first sometimes what costs a little more (annealing). */
+#include "policy/random.h"
 #include "policy/strategy.h"
 #include "policy/timeline.h"
 #include <math.h>
@@ -38,13 +39,9 @@ struct polisher {
     struct item_list best;
 };
 
-/* SplitMix64, as a number in [0, 1). */
 static double draw(struct polisher *s)
 {
-    uint64_t z = s->seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    return random_share(&s->seed);
 }
 
 static uint32_t draw_below(struct polisher *s, uint32_t limit)

@@ -11,6 +11,12 @@ static inline uint64_t random_draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* In [0, 1). */
+static inline double random_share(uint64_t *state)
+{
+    return (double)(random_draw(state) >> 11) * 0x1p-53;
+}
+
 static inline uint32_t random_below(uint64_t *state, uint32_t limit)
 {
     return limit ? (uint32_t)(random_draw(state) % limit) : 0;

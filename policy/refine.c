@@ -1,5 +1,6 @@
 /* Refinement: starts from the settings of the best plan so far and changes what each version is worth. What
  * was run more than once becomes dearer; noise splits lumps that one price would flip as a whole. */
+#include "policy/random.h"
 #include "policy/strategy.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,13 +23,9 @@ struct refiner {
     double credit[MOVES]; /* how often each kind of change has helped lately */
 };
 
-/* SplitMix64, as a number in [0, 1). */
 static double draw(struct refiner *r)
 {
-    uint64_t z = r->seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    return random_share(&r->seed);
 }
 
 static void count_replays(struct refiner *r)
