@@ -1,103 +1,33 @@
 #include "policy/tidy.h"
 #include "policy/simulate.h"
+#include "policy/range_tree.h"
 #include "policy/spans.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { FILL_ROUNDS = 3 };
 
-/* Bytes per skeleton entry under range additions, with the maximum of any range. */
-struct profile {
-    int64_t *most, *added; /* segment tree, heap order */
-    uint32_t leaves;
-};
-
-static bool profile_begin(struct profile *pr, const struct spans *s)
+/* Bytes per skeleton entry. */
+static bool profile_begin(struct range_tree *profile, const struct spans *s)
 {
-    pr->leaves = 1;
-    while (pr->leaves < s->skeleton_count + 1)
-        pr->leaves *= 2;
-    pr->most = calloc((size_t)pr->leaves * 2, sizeof *pr->most);
-    pr->added = calloc((size_t)pr->leaves * 2, sizeof *pr->added);
-    if (!pr->most || !pr->added)
+    if (!range_tree_begin(profile, s->skeleton_count + 1))
         return false;
     for (uint32_t k = 0; k < s->skeleton_count; k++)
-        pr->most[pr->leaves + k] = (int64_t)s->bytes_during[k];
-    for (uint32_t k = pr->leaves - 1; k > 0; k--)
-        pr->most[k] = pr->most[2 * k] > pr->most[2 * k + 1] ? pr->most[2 * k] : pr->most[2 * k + 1];
+        profile->most[profile->leaves + k] = (int64_t)s->bytes_during[k];
+    range_tree_fill(profile);
     return true;
-}
-
-static void profile_end(struct profile *pr)
-{
-    free(pr->most);
-    free(pr->added);
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void pull(struct profile *pr, uint32_t node)
-{
-    for (node /= 2; node; node /= 2)
-        pr->most[node] = larger(pr->most[2 * node], pr->most[2 * node + 1]) + pr->added[node];
-}
-
-/* [from, to) gets `bytes` more. */
-static void profile_add(struct profile *pr, uint32_t from, uint32_t to, int64_t bytes)
-{
-    if (from >= to)
-        return;
-    uint32_t low = from + pr->leaves, high = to + pr->leaves;
-    for (uint32_t a = low, b = high; a < b; a /= 2, b /= 2) {
-        if (a & 1) {
-            pr->most[a] += bytes;
-            pr->added[a++] += bytes;
-        }
-        if (b & 1) {
-            pr->most[--b] += bytes;
-            pr->added[b] += bytes;
-        }
-    }
-    pull(pr, low);
-    pull(pr, high - 1);
-}
-
-/* Most in [from, to); very little where that is empty. */
-static int64_t profile_most(const struct profile *pr, uint32_t from, uint32_t to)
-{
-    int64_t left = INT64_MIN / 2, right = INT64_MIN / 2;
-    if (from >= to)
-        return left;
-    uint32_t a = from + pr->leaves, b = to + pr->leaves - 1;
-    left = pr->most[a];
-    right = pr->most[b];
-    for (; a / 2 != b / 2; a /= 2, b /= 2) {
-        if (!(a & 1))
-            left = larger(left, pr->most[a + 1]);
-        if (b & 1)
-            right = larger(right, pr->most[b - 1]);
-        left += pr->added[a / 2];
-        right += pr->added[b / 2];
-    }
-    int64_t most = larger(left, right);
-    for (uint32_t node = a / 2; node; node /= 2)
-        most += pr->added[node];
-    return most;
 }
 
 struct filler {
     struct spans *spans;
-    struct profile profile;
+    struct range_tree profile;
     int64_t cap;
 };
 
 static void shrink(void *context, uint32_t from, uint32_t to, uint64_t bytes)
 {
     struct filler *f = context;
-    profile_add(&f->profile, from, to, -(int64_t)bytes);
+    range_tree_add(&f->profile, from, to, -(int64_t)bytes);
 }
 
 struct gap {
@@ -129,9 +59,9 @@ static bool fill(struct filler *f, uint32_t entry)
         uint32_t span = s->made[done];
         if (s->spans[spans_chain_end(s, span)].last_use == POLICY_NONE)
             continue;
-        if (!find_gap(s, span, &gap) || profile_most(&f->profile, gap.from, gap.to) + (int64_t)gap.bytes > f->cap)
+        if (!find_gap(s, span, &gap) || range_tree_most(&f->profile, gap.from, gap.to) + (int64_t)gap.bytes > f->cap)
             break;
-        profile_add(&f->profile, gap.from, gap.to, (int64_t)gap.bytes);
+        range_tree_add(&f->profile, gap.from, gap.to, (int64_t)gap.bytes);
     }
     bool is_done = done == s->made_first[entry + 1];
     for (uint32_t k = s->made_first[entry]; k < done; k++) {
@@ -142,10 +72,10 @@ static bool fill(struct filler *f, uint32_t entry)
         if (is_done)
             spans_join(s, span);
         else
-            profile_add(&f->profile, gap.from, gap.to, -(int64_t)gap.bytes);
+            range_tree_add(&f->profile, gap.from, gap.to, -(int64_t)gap.bytes);
     }
     if (is_done) {
-        profile_add(&f->profile, entry, entry + 1, INT64_MIN / 4); /* nothing runs there any more */
+        range_tree_add(&f->profile, entry, entry + 1, INT64_MIN / 4); /* nothing runs there any more */
         spans_remove(s, entry, shrink, f);
     }
     return is_done;
@@ -198,7 +128,7 @@ static bool fill_gaps(struct spans *s, uint64_t cap, uint32_t *filled)
                 *filled += fill(&f, candidates[k].entry);
     }
     if (candidates)
-        profile_end(&f.profile);
+        range_tree_end(&f.profile);
     free(candidates);
     return is_done;
 }

@@ -334,8 +334,6 @@ static bool allocate(struct timeline *t)
 {
     const struct policy_problem *p = t->graph->problem;
     size_t operations = (size_t)t->operation_count + 2, versions = (size_t)p->version_count + 1;
-    for (t->leaves = 1; t->leaves < operations; t->leaves *= 2)
-        ;
     t->gaps = calloc(operations, sizeof *t->gaps);
     t->runs_of = calloc(operations, sizeof *t->runs_of);
     t->run_count = calloc(operations, sizeof *t->run_count);
@@ -345,10 +343,9 @@ static bool allocate(struct timeline *t)
     t->output_index = calloc(versions, sizeof *t->output_index);
     t->is_movable = calloc(operations, sizeof *t->is_movable);
     t->earliest = calloc(operations, sizeof *t->earliest);
-    t->most = calloc((size_t)t->leaves * 2, sizeof *t->most);
-    t->added = calloc((size_t)t->leaves * 2, sizeof *t->added);
+    bool has_tree = range_tree_begin(&t->tree, (uint32_t)operations);
     if (!t->gaps || !t->runs_of || !t->run_count || !t->run_capacity || !t->dead_of || !t->given || !t->output_index ||
-        !t->is_movable || !t->earliest || !t->most || !t->added)
+        !t->is_movable || !t->earliest || !has_tree)
         return false;
     memset(t->dead_of, 0xff, operations * sizeof *t->dead_of);
     for (uint32_t v = 0; v < p->version_count; v++)
@@ -481,8 +478,7 @@ void timeline_end(struct timeline *t)
     free(t->output_index);
     free(t->is_movable);
     free(t->earliest);
-    free(t->most);
-    free(t->added);
+    range_tree_end(&t->tree);
     free(t->replays);
     *t = (struct timeline){0};
 }

@@ -16,6 +16,7 @@
  * where they are, and no others are put in. At any position the same holds for those whose outputs are pinned there. */
 #pragma once
 #include "policy/graph.h"
+#include "policy/range_tree.h"
 #include "policy/items.h"
 
 struct execution {
@@ -46,8 +47,7 @@ struct timeline {
     uint32_t *output_index;       /* per version: its place among its producer's outputs */
     bool *is_movable;             /* per operation: may be replayed as far as this timeline can tell */
     uint32_t *earliest;           /* per operation: least gap at which it may be replayed again */
-    int64_t *most, *added;        /* tree over gaps, heap order */
-    uint32_t leaves;
+    struct range_tree tree;       /* over gaps */
     uint32_t *replays, replay_count, replay_capacity; /* executions that are replays, in no order */
     uint64_t cost;                                    /* time of all replays */
     uint64_t work;                                    /* steps done, for whoever counts effort */
@@ -82,7 +82,7 @@ uint32_t timeline_last_use(const struct timeline *t, uint32_t source, uint32_t v
 uint32_t timeline_next_use(const struct timeline *t, uint32_t source, uint32_t version, uint32_t at);
 static inline int64_t timeline_peak(const struct timeline *t)
 {
-    return t->most[1];
+    return t->tree.most[1];
 }
 /* An execution at the peak. */
 uint32_t timeline_peak_at(const struct timeline *t);
