@@ -402,7 +402,7 @@ static bool prepare_touch(struct live *live, const struct script_touch *touch, C
         return false;
     }
     streams_order(home->last.streams, live->stream);
-    if (allocation->is_fresh && live->script->slots[touch->slot].is_partly_written) {
+    if (allocation->is_fresh && live->script->slots[touch->slot].is_filled) {
         proof_fill_alike(home->base, allocation->bytes, live->stream);
     }
     allocation->is_fresh = false;

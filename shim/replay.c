@@ -183,7 +183,7 @@ static bool target_written(struct live *live, const struct script_touch *touch, 
         return false;
     }
     target->base = space_place(target->place)->base;
-    if (touch->reads == SCRIPT_NONE && live->script->slots[touch->slot].is_partly_written) {
+    if (touch->reads == SCRIPT_NONE && live->script->slots[touch->slot].is_filled) {
         proof_fill_alike(target->base, live->script->slots[touch->slot].bytes, live->stream);
     }
     return true;

@@ -28,9 +28,10 @@ struct script_slot {
     uint64_t traced; /* the recorded allocation's id in the trace */
     uint32_t stack;
     bool is_small;
-    bool
-        is_partly_written; /* no operation writes all of it: filled before the first, so that rebuilt bytes are equal */
-    bool is_foreign;       /* others than the main lane touched it in the recording: nothing depends on that */
+    bool is_partly_written; /* some operation left bytes of it that nobody had written yet */
+    bool is_filled;         /* such, and the plan drops or rebuilds a version of it: filled with a pattern before its
+                               first operation, so that the unwritten bytes come out equal */
+    bool is_foreign;        /* others than the main lane touched it in the recording: nothing depends on that */
 };
 
 struct script_touch {

@@ -77,6 +77,8 @@ def judge(run, bare, cap, must_not_swap):
         return "no statistics"
     if run.stats["resident_peak_bytes"] > cap:
         return "the statistics admit more than the cap"
+    if must_not_swap and run.stats["recipes"]["mismatched"]:
+        return "what was recomputed differed"
     if must_not_swap:
         rows = steady_rows(run)
         if not rows:

@@ -7,11 +7,12 @@
 
 #define LARGE (3u * CORE_FRAME)
 
-enum access { READS, WRITES, CHANGES, SETS, REACHES };
+enum access { READS, WRITES, BEGINS, CHANGES, SETS, REACHES };
 
 struct access_to {
     uint32_t allocation;
-    enum access access; /* SETS: every byte, without reading; REACHES: read through a pointer in memory */
+    enum access access; /* BEGINS: writes its first half; SETS: every byte, without reading; REACHES: read through a
+                           pointer in memory */
 };
 
 static struct {
@@ -91,7 +92,8 @@ static uint32_t record(struct operation operation, bool is_exact, const struct a
     for (uint32_t i = 0; i < count; i++) {
         struct allocation *allocation = space_get(list[i].allocation);
         if (list[i].access != READS && list[i].access != REACHES) {
-            core_fill(allocation->base, allocation->bytes, ++state.next_value * 1000, state.stream);
+            uint64_t bytes = allocation->bytes / (list[i].access == BEGINS ? 2 : 1);
+            core_fill(allocation->base, bytes, ++state.next_value * 1000, state.stream);
         }
         allocation->is_fresh = false;
     }

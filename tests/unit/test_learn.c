@@ -1,5 +1,5 @@
-/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/proof.c shim/space.c shim/frames.c shim/frames_assign.c
- * policy/assign.c shim/streams.c shim/store.c shim/say.c policy/%.c */
+/* links: tests/unit/fake_%.c shim/learn.c shim/compose.c shim/annotate.c shim/proof.c shim/space.c shim/frames.c
+ * shim/frames_assign.c policy/assign.c shim/streams.c shim/store.c shim/say.c policy/%.c */
 #include "tests/unit/recorder.h"
 
 /* ---- what a script says ---- */
@@ -385,6 +385,42 @@ core_test(durations_are_measured)
 }
 core_test(a_plan_says_what_is_compared)
 
+    /* What is written in pieces holds unwritten bytes between the first and the last: a version of it that is rebuilt
+     * must hold the same there. */
+    static void what_is_written_in_pieces_is_filled_if_rebuilt(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE);
+    RUN(0, {a, BEGINS}, {weight, READS});
+    RUN(1, {b, WRITES}, {weight, READS});
+    RUN(2, {a, CHANGES}, {weight, READS});
+    RUN(3, {a, READS}, {b, READS});
+    make(0, 4);
+    REQUIRE(slot(0, 0)->is_partly_written && !slot(1, 0)->is_partly_written);
+    uint32_t begun = touch(0, 0)->writes, done = touch(2, 0)->writes, vb = touch(1, 0)->writes;
+    struct plan_item begun_items[] = {{PLAN_RUN, 0},    {PLAN_DROP, begun}, {PLAN_RUN, 1},
+                                      {PLAN_REPLAY, 0}, {PLAN_RUN, 2},      {PLAN_RUN, 3}};
+    state.script.plan = (struct plan){.items = begun_items, .item_count = sizeof begun_items / sizeof begun_items[0]};
+    learn_annotate(&state.script, &state.problem);
+    REQUIRE(slot(0, 0)->is_filled && !slot(1, 0)->is_filled);
+    make(0, 4);
+    struct plan_item done_items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_RUN, 2}, {PLAN_DROP, done},
+                                     {PLAN_REPLAY, 0}, {PLAN_REPLAY, 2}, {PLAN_RUN, 3}};
+    state.script.plan = (struct plan){.items = done_items, .item_count = sizeof done_items / sizeof done_items[0]};
+    learn_annotate(&state.script, &state.problem);
+    REQUIRE(slot(0, 0)->is_filled);
+    make(0, 4);
+    struct plan_item other_items[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},    {PLAN_DROP, vb},
+                                      {PLAN_RUN, 2}, {PLAN_REPLAY, 1}, {PLAN_RUN, 3}};
+    state.script.plan = (struct plan){.items = other_items, .item_count = sizeof other_items / sizeof other_items[0]};
+    learn_annotate(&state.script, &state.problem);
+    REQUIRE(!slot(0, 0)->is_filled && !slot(1, 0)->is_filled); /* a is not dropped: nothing to compare */
+}
+core_test(what_is_written_in_pieces_is_filled_if_rebuilt)
+
     /* ---- random ---- */
 
     /* Whatever a program does, the planner gets a well-formed problem (make checks it), and script and problem agree.
@@ -460,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_a_window_may_begin_later),
         cmocka_unit_test(test_durations_are_measured),
         cmocka_unit_test(test_a_plan_says_what_is_compared),
+        cmocka_unit_test(test_what_is_written_in_pieces_is_filled_if_rebuilt),
         cmocka_unit_test(test_any_program_makes_a_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

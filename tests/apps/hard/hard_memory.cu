@@ -169,6 +169,31 @@ static int views()
     return finish(net);
 }
 
+/* Each layer's buffer gets its activation in the forward pass and its gradient, beside it, in the backward pass. */
+static int filled_later()
+{
+    chain net = make_chain(LAYERS);
+    for (int i = 0; i < ITERATIONS; i++) {
+        upload(net, i);
+        for (int l = 0; l < LAYERS; l++) {
+            net.y[l + 1] = make<float>(2 * N);
+            layer_forward(net, l);
+        }
+        float loss = read_loss(net);
+        loss_gradient<<<blocks(N), 256>>>(net.y[LAYERS] + N, net.y[LAYERS], N);
+        for (int l = LAYERS; l-- > 1;) {
+            layer_backward(net, l, net.y[l] + N, net.y[l + 1] + N);
+            drop(net.y[l + 1]);
+        }
+        gradient<<<1, W>>>(net.dw, net.y[1] + N, net.y[1], net.y[0], N);
+        drop(net.y[1]);
+        drop(net.y[0]);
+        run_step(net);
+        printf("iter %d loss %a\n", i, static_cast<double>(loss));
+    }
+    return finish(net);
+}
+
 /* The program has an allocator of its own over one large allocation per eight layers. */
 static int arenas()
 {
@@ -396,6 +421,7 @@ int main(int argc, char **argv)
                                {"late-free", late_free},
                                {"workspace", workspace},
                                {"views", views},
+                               {"filled-later", filled_later},
                                {"arenas", arenas},
                                {"padding", padding},
                                {"odd-sizes", odd_sizes},
