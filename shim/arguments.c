@@ -35,6 +35,17 @@ int64_t arguments_bytes(const struct function_facts *facts, void **parameters, v
     return parameters || facts->param_count == 0 ? (int64_t)facts->argument_bytes : -1;
 }
 
+/* Nearly all are pointers and numbers: no call for those. */
+static void copy_parameter(unsigned char *to, const void *from, uint32_t bytes)
+{
+    if (bytes == 8)
+        memcpy(to, from, 8);
+    else if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, bytes);
+}
+
 void arguments_read(const struct function_facts *facts, void **parameters, void **extra, unsigned char *block)
 {
     const unsigned char *buffer;
@@ -47,7 +58,7 @@ void arguments_read(const struct function_facts *facts, void **parameters, void 
     memset(block, 0, facts->argument_bytes); /* the gaps: the same launch gives the same bytes */
     const struct parameter *parameter = functions_parameters(facts);
     for (uint32_t i = 0; i < facts->param_count; i++)
-        memcpy(block + parameter[i].offset, parameters[i], parameter[i].bytes);
+        copy_parameter(block + parameter[i].offset, parameters[i], parameter[i].bytes);
 }
 
 CUresult arguments_pin(CUfunction function, void **parameters, void **extra, const char *reason, bool *is_read)

@@ -45,6 +45,11 @@ bool frames_open(CUdevice device, uint64_t cap_bytes, bool is_strict)
         say(SAY_ERROR, "the driver gives no granularity for device memory (error %d)", (int)result);
         return false;
     }
+    if ((granularity & (granularity - 1)) != 0) { /* space.c relies on it */
+        say(SAY_ERROR, "the granularity of device memory, %llu bytes, is no power of two",
+            (unsigned long long)granularity);
+        return false;
+    }
     result = driver.cuMemGetInfo_v2(&available, &total);
     if (result != CUDA_SUCCESS) {
         say(SAY_ERROR, "the driver does not tell the device's memory (error %d)", (int)result);

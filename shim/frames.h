@@ -37,7 +37,7 @@ struct place {
 };
 
 struct frames_counts {
-    uint64_t frame_bytes;
+    uint64_t frame_bytes; /* a power of two */
     uint32_t cap_frames, created_frames, free_frames, charged_frames, peak_frames;
     uint64_t driver_calls; /* memory calls made so far */
 };

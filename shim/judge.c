@@ -85,9 +85,10 @@ uint64_t judge_signature(const struct operation *operation, const struct touches
     for (uint32_t i = 0; i < operation->use_count; i++) {
         if (touches->of_use[i] != SCRIPT_NONE) {
             const struct allocation *allocation = space_get(touches->items[touches->of_use[i]].allocation);
-            hash = (hash ^ allocation->bytes) * 0x9e3779b97f4a7c15ull;
-            hash = (hash ^ (operation->uses[i].address - allocation->base) ^ (uint64_t)operation->uses[i].where << 48) *
-                   0xd6e8feb86659fd93ull;
+            uint64_t offset = operation->uses[i].address - allocation->base;
+            uint64_t use = allocation->bytes * 0x9e3779b97f4a7c15ull ^
+                           (offset ^ (uint64_t)operation->uses[i].where << 48) * 0xd6e8feb86659fd93ull;
+            hash = (hash ^ use ^ use >> 32) * 0xff51afd7ed558ccdull;
             hash ^= hash >> 29;
         }
     }

@@ -125,12 +125,11 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 static uint64_t mix_launch(uint64_t hash, const struct operation *operation)
 {
     const CUlaunchConfig *config = &operation->config;
-    hash = mix(hash, (uintptr_t)operation->facts);
-    hash = mix(hash, (uint64_t)config->gridDimX << 32 | config->gridDimY);
-    hash = mix(hash, (uint64_t)config->gridDimZ << 32 | config->blockDimX);
-    hash = mix(hash, (uint64_t)config->blockDimY << 32 | config->blockDimZ);
-    hash = mix(hash, config->sharedMemBytes);
-    return mix(hash, operation->argument_bytes);
+    uint64_t grid = mix(mix(hash, (uint64_t)config->gridDimX << 32 | config->gridDimY),
+                        (uint64_t)config->gridDimZ << 32 | operation->argument_bytes);
+    uint64_t block = mix(mix(~hash, (uint64_t)config->blockDimX << 32 | config->blockDimY),
+                         (uint64_t)config->blockDimZ << 32 | config->sharedMemBytes);
+    return mix(grid + block, (uintptr_t)operation->facts); /* two chains side by side, then one */
 }
 
 uint64_t launch_signature(const struct operation *operation)

@@ -43,6 +43,7 @@ static struct {
     uint32_t next_page, page_count;
     CUdeviceptr begin, end;
     uint64_t frame_bytes;
+    uint32_t frame_shift; /* frame_bytes is two to the power of it */
     uint64_t serial, live_bytes, live_signature, pinned_pages;
     uint32_t oldest, newest;
 } state;
@@ -51,6 +52,7 @@ bool space_open(void)
 {
     frames_arena(&state.begin, &state.end);
     state.frame_bytes = frames_count().frame_bytes;
+    state.frame_shift = (uint32_t)__builtin_ctzll(state.frame_bytes);
     state.page_count = frames_arena_pages();
     state.units_per_slab = (uint32_t)(state.frame_bytes / UNIT);
     uint32_t slabs = state.page_count < MAX_SLABS ? state.page_count : MAX_SLABS;
@@ -77,7 +79,7 @@ bool space_is_small(uint64_t bytes)
 uint64_t space_allocation_footprint(uint64_t bytes)
 {
     uint64_t unit = space_is_small(bytes) ? UNIT : state.frame_bytes;
-    return (bytes + unit - 1) / unit * unit;
+    return (bytes + unit - 1) & ~(unit - 1);
 }
 
 struct place *space_place(uint32_t place)
@@ -209,7 +211,7 @@ static uint32_t new_place(void)
 
 static uint32_t take_pages(uint64_t bytes)
 {
-    uint32_t pages = (uint32_t)((bytes + state.frame_bytes - 1) / state.frame_bytes);
+    uint32_t pages = (uint32_t)((bytes + state.frame_bytes - 1) >> state.frame_shift);
     uint32_t index = pop_free(pages);
     if (index != SPACE_NONE) {
         state.places[index].bytes = bytes;
@@ -466,10 +468,11 @@ uint32_t space_find(CUdeviceptr address)
     if (address < state.begin || address >= state.end) {
         return SPACE_NONE;
     }
-    uint32_t page = (uint32_t)((address - state.begin) / state.frame_bytes);
+    uint32_t page = (uint32_t)((address - state.begin) >> state.frame_shift);
+    uint64_t within = (address - state.begin) & (state.frame_bytes - 1);
     struct page_owner owner = state.owners[page];
     if (owner.kind == OWNER_GUARD) {
-        bool is_before_next = (address - state.begin) % state.frame_bytes >= state.frame_bytes / 2;
+        bool is_before_next = within >= state.frame_bytes / 2;
         if (is_before_next || owner.index == SPACE_NONE) {
             owner = page + 1 < state.next_page ? state.owners[page + 1] : (struct page_owner){OWNER_NONE, 0};
         }
@@ -480,8 +483,7 @@ uint32_t space_find(CUdeviceptr address)
         return state.place_allocation[owner.index];
     }
     if (owner.kind == OWNER_SLAB) {
-        uint32_t unit = (uint32_t)((address - state.begin) % state.frame_bytes / UNIT);
-        uint32_t place = slab_units(owner.index)[unit];
+        uint32_t place = slab_units(owner.index)[within / UNIT];
         return place == 0 ? SPACE_NONE : state.place_allocation[place - 1];
     }
     return SPACE_NONE;

@@ -136,9 +136,8 @@ static void order_one(uint32_t earlier, uint32_t waiter)
     to->seen[earlier] = from->submitted;
 }
 
-void streams_order(uint64_t mask, uint32_t waiter)
+void streams_order_others(uint64_t mask, uint32_t waiter)
 {
-    mask &= ~(1ull << waiter);
     while (mask != 0) {
         uint32_t earlier = (uint32_t)__builtin_ctzll(mask);
         mask &= mask - 1;

@@ -28,7 +28,14 @@ CUstream streams_handle(uint32_t number);
 void streams_submitted(uint32_t number);
 void last_use_note(struct last_use *use, uint32_t number);
 void last_use_merge(struct last_use *use, const struct last_use *other); /* covers both afterwards */
-void streams_order(uint64_t mask, uint32_t waiter);
+void streams_order_others(uint64_t mask, uint32_t waiter); /* the same, where `mask` holds others than `waiter` */
+static inline void streams_order(uint64_t mask, uint32_t waiter)
+{
+    mask &= ~(1ull << waiter);
+    if (mask != 0) {
+        streams_order_others(mask, waiter);
+    }
+}
 void streams_finished(const struct last_use *use);
 void streams_drain(uint32_t number);  /* host waits for all work of one stream */
 void streams_forget(CUstream stream); /* it is about to be destroyed */

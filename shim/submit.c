@@ -39,7 +39,7 @@ static void note_uses(const struct touches *touches, uint32_t stream)
     }
 }
 
-/* Everything is in frames, or can be without moving anything. */
+/* Everything is in frames, or can be without moving anything; what used it before is ordered before the stream. */
 static bool all_fits(const struct touches *touches, uint32_t stream)
 {
     for (uint32_t i = 0; i < touches->count; i++) {
@@ -52,6 +52,7 @@ static bool all_fits(const struct touches *touches, uint32_t stream)
         if (home->page_count > 0) {
             space_touch(allocation);
         }
+        streams_order(home->last.streams, stream);
     }
     return true;
 }
@@ -151,9 +152,6 @@ static CUresult submit_free(struct operation *operation, uint64_t signature, str
 {
     bool is_managed = (state.is_pressed || config()->trace_path != NULL) && !is_recording_over();
     if (!is_managed && all_fits(touches, stream)) {
-        for (uint32_t i = 0; i < touches->count; i++) {
-            streams_order(space_place(space_get(touches->items[i].allocation)->home)->last.streams, stream);
-        }
         CUresult result = operation->forward(operation->call);
         streams_submitted(stream);
         note_uses(touches, stream);

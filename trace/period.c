@@ -23,6 +23,8 @@ struct slot {
 struct period {
     struct entry *entries; /* most_entries of them are mapped; index = position - base */
     uint32_t count, most_entries;
+    uint32_t
+        linked; /* the first so many are in their keys' lists: while a known period goes on nothing is looked for */
     uint64_t base;
     struct slot *slots;
     uint32_t slot_count, used_count;
@@ -132,12 +134,12 @@ static uint64_t hash_between(const struct period *period, uint32_t from, uint32_
 
 static uint64_t key_at(const struct period *period, uint32_t index)
 {
-    uint32_t from = index == GRAM - 1 ? NONE : index - GRAM;
-    uint64_t key = mix(hash_between(period, from, index) ^ mix(period->entries[index].live));
-    return key;
+    uint64_t before = index == GRAM - 1 ? 0 : period->entries[index - GRAM].hash;
+    uint64_t gram = period->entries[index].hash - before * power(HASH_BASE, GRAM);
+    return mix(gram ^ mix(period->entries[index].live));
 }
 
-/* Links entry `index` as the newest of its key. */
+/* Links entry `index` as the newest of its key. NULL: too near to the beginning, or has_failed. */
 static struct slot *link_entry(struct period *period, uint32_t index)
 {
     struct entry *entry = &period->entries[index];
@@ -165,6 +167,15 @@ static struct slot *link_entry(struct period *period, uint32_t index)
     return slot;
 }
 
+/* Links all entries that are not yet. Returns the slot of the last. */
+static struct slot *link_entries(struct period *period)
+{
+    struct slot *slot = NULL;
+    while (period->linked < period->count && !period->has_failed)
+        slot = link_entry(period, period->linked++);
+    return slot;
+}
+
 /* Forgets the older half. Keys are linked anew: constant time per operation over the time it took to fill it. */
 static void forget_half(struct period *period)
 {
@@ -173,13 +184,11 @@ static void forget_half(struct period *period)
     period->base += dropped;
     for (uint32_t i = 0; i < period->slot_count; i++)
         period->slots[i] = (struct slot){.newest = NONE, .eligible = NONE};
-    period->used_count = 0;
+    period->used_count = period->linked = 0;
+    period->count = kept;
     uint64_t hash = 0;
-    for (period->count = 0; period->count < kept; period->count++) {
-        struct entry *entry = &period->entries[period->count];
-        entry->hash = hash = hash * HASH_BASE + mix(entry->signature);
-        link_entry(period, period->count);
-    }
+    for (uint32_t i = 0; i < kept; i++)
+        period->entries[i].hash = hash = hash * HASH_BASE + mix(period->entries[i].signature);
     if (period->answer.length >= kept) /* what it repeats is gone */
         period->answer = (struct period_answer){0};
 }
@@ -352,9 +361,9 @@ bool period_feed(struct period *period, const struct period_operation *operation
                                           .demand = operation->demand,
                                           .hash = before * HASH_BASE + mix(operation->signature)};
     note_demand(period, operation->demand, period->base + now);
-    struct slot *slot = link_entry(period, now);
     if (period->answer.length && goes_on(period, now))
         return false;
+    struct slot *slot = link_entries(period);
     bool is_found = slot && search(period, slot, now);
     return is_found || had_answer;
 }

@@ -112,6 +112,15 @@ core_test(no_cap_is_the_device)
 }
 core_test(an_odd_cap_is_rounded_down)
 
+    static void an_odd_granularity_is_refused(const void *argument)
+{
+    (void)argument;
+    fake_open(&(struct fake_settings){.memory_bytes = 64 * CORE_FRAME, .granularity = CORE_FRAME * 3});
+    REQUIRE(!frames_open(0, 10 * CORE_FRAME, false));
+    REQUIRE(!frames_are_open());
+}
+core_test(an_odd_granularity_is_refused)
+
     static void too_much_changes_nothing(const void *argument)
 {
     (void)argument;
@@ -450,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_the_cap_is_at_most_the_device),
         cmocka_unit_test(test_no_cap_is_the_device),
         cmocka_unit_test(test_an_odd_cap_is_rounded_down),
+        cmocka_unit_test(test_an_odd_granularity_is_refused),
         cmocka_unit_test(test_too_much_changes_nothing),
         cmocka_unit_test(test_frames_that_are_still_mapped_cost_no_call),
         cmocka_unit_test(test_acquiring_twice_is_acquiring_once),

@@ -377,6 +377,26 @@ static void test_bounded_history(void **state)
     period_stop(program.period);
 }
 
+/* While a period goes on nothing is looked for; what it fed must be found all the same when it ends: at once, with
+ * other operations in between, also when the history was cut meanwhile. */
+static void test_found_again_after_a_long_period(void **state)
+{
+    (void)state;
+    for (int iterations = 4; iterations < 40; iterations++) {
+        struct program program = begin(1000);
+        uint64_t first = period_position(program.period), length = train_length(20, 12);
+        for (int i = 0; i < iterations; i++)
+            train(&program, 20, 1000, 12, 0);
+        assert_iteration(&program, length, first);
+        run(&program, 777);
+        assert_int_equal(period_now(program.period).length, 0);
+        train(&program, 20, 1000, 12, 0);
+        train(&program, 20, 1000, 12, 0);
+        assert_iteration(&program, length, first + 1);
+        period_stop(program.period);
+    }
+}
+
 static double seconds_for(int parameters, int iterations)
 {
     struct timespec begin_time, end_time;
@@ -457,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_rejected_period_is_not_proposed_again),
         cmocka_unit_test(test_boundary_is_canonical),
         cmocka_unit_test(test_bounded_history),
+        cmocka_unit_test(test_found_again_after_a_long_period),
         cmocka_unit_test(test_long_runs_cost_no_more),
         cmocka_unit_test(test_answers_are_true),
     };
