@@ -339,14 +339,12 @@ static void version_touch(struct composer *c, uint32_t index, uint32_t touch_ind
 static uint64_t duration(const struct composer *c, uint32_t index)
 {
     uint32_t record = c->first + index;
-    float milliseconds = 0;
+    uint64_t nanoseconds;
     if (!record_at(c, index)->is_timed ||
-        driver.cuEventElapsedTime_v2(&milliseconds, c->from->events[2ul * record], c->from->events[2ul * record + 1]) !=
-            CUDA_SUCCESS ||
-        milliseconds <= 0) {
+        !streams_elapsed(c->from->events[2ul * record], c->from->events[2ul * record + 1], &nanoseconds)) {
         return 1;
     }
-    return (uint64_t)((double)milliseconds * 1e6) + 1;
+    return nanoseconds + 1;
 }
 
 struct timed {
@@ -491,22 +489,6 @@ static void count_given(struct composer *c)
     }
 }
 
-/* Swapping speed, from the program's own large copies; else a careful guess from the slowest link in use. */
-static double copy_speed(const struct composer *c)
-{
-    double best = 0;
-    for (uint32_t i = 0; i < c->count; i++) {
-        const struct record *record = record_at(c, i);
-        uint64_t nanoseconds = c->script->operations[i].nanoseconds;
-        if (record->kind == OPERATION_COPY && record->direction != COPY_DEVICE_TO_DEVICE &&
-            record->copied_bytes >= 65536 && nanoseconds > 1) {
-            double speed = (double)record->copied_bytes / (double)nanoseconds;
-            best = speed > best ? speed : best;
-        }
-    }
-    return best > 0 ? best : 4.0;
-}
-
 bool learn_make(uint32_t bank, uint32_t first, uint32_t count, uint32_t stream, struct script *script,
                 struct policy_problem *problem)
 {
@@ -535,7 +517,6 @@ bool learn_make(uint32_t bank, uint32_t first, uint32_t count, uint32_t stream, 
         return false;
     }
     count_given(&composer);
-    script->copy_bytes_per_ns = copy_speed(&composer);
     script->start_signature = record_at(&composer, 0)->live_signature;
     problem->frame_bytes = frames_count().frame_bytes;
     return true;

@@ -9,6 +9,7 @@
 #include "shim/reside.h"
 #include "shim/say.h"
 #include "shim/stats.h"
+#include "shim/swap.h"
 #include "shim/tracing.h"
 #include "trace/period.h"
 
@@ -194,6 +195,32 @@ static void refuse(const struct script *script, uint64_t floor, const char *why)
     }
 }
 
+/* Measured once. Where there is no frame to measure with, a careful guess: the slowest link in use. */
+static struct swap_speed copy_speed(uint32_t stream)
+{
+    static struct swap_speed measured;
+    struct swap_speed guess = {4.0, 4.0};
+    uint64_t bytes = frames_count().frame_bytes;
+    CUresult result;
+    if (measured.out_bytes_per_ns > 0) {
+        return measured;
+    }
+    uint32_t place = space_take_place(bytes, stream, &result);
+    bool may_evict = config()->cap_bytes != 0;
+    bool is_measured = place != SPACE_NONE &&
+                       (may_evict ? reside_acquire(space_place(place), stream, &result)
+                                  : frames_acquire(space_place(place), stream, &result)) &&
+                       swap_measure(space_place(place)->base, bytes, stream, &measured);
+    if (place != SPACE_NONE) {
+        last_use_note(&space_place(place)->last, stream);
+        space_give_place(place);
+    }
+    struct swap_speed speed = is_measured ? measured : guess;
+    say(SAY_DEBUG, "copies %s: %.2f GB/s out, %.2f GB/s in",
+        is_measured ? "measured" : "could not be measured, assumed", speed.out_bytes_per_ns, speed.in_bytes_per_ns);
+    return speed;
+}
+
 /* Plans the recorded window and installs the result. Not while an iteration is followed. */
 static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
 {
@@ -206,7 +233,11 @@ static bool make_plan(uint32_t first, uint32_t count, uint32_t stream)
     }
     struct frames_counts frames = frames_count();
     problem->fixed_bytes = fixed_bytes(script);
-    problem->out_bytes_per_ns = problem->in_bytes_per_ns = config()->may_swap ? script->copy_bytes_per_ns : 0;
+    if (config()->may_swap) {
+        struct swap_speed speed = copy_speed(stream);
+        problem->out_bytes_per_ns = speed.out_bytes_per_ns;
+        problem->in_bytes_per_ns = speed.in_bytes_per_ns;
+    }
     struct policy_options options = {.cap_bytes =
                                          (uint64_t)(frames.cap_frames - frames.charged_frames) * frames.frame_bytes,
                                      .deadline_ns = PLANNING_NANOSECONDS,

@@ -82,7 +82,6 @@ struct script {
     struct script_version *versions;
     uint64_t start_signature;                     /* of the live set */
     uint64_t given_page_bytes, given_small_bytes; /* footprint of all that is there during the whole iteration */
-    double copy_bytes_per_ns;                     /* to or from the host, as measured in the recording; 0: none was */
     uint32_t print_count;                         /* versions with a print: their numbers in the tables of proof.c */
     struct plan plan;
 };

@@ -216,6 +216,17 @@ void streams_forget(CUstream handle)
     }
 }
 
+bool streams_elapsed(CUevent begin, CUevent end, uint64_t *nanoseconds)
+{
+    float milliseconds = 0;
+    CUresult result = driver.cuEventElapsedTime_v2(&milliseconds, begin, end);
+    if (result == CUDA_ERROR_NOT_SUPPORTED) { /* drivers before 12.8 */
+        result = driver.cuEventElapsedTime(&milliseconds, begin, end);
+    }
+    *nanoseconds = milliseconds > 0 ? (uint64_t)((double)milliseconds * 1e6) : 0;
+    return result == CUDA_SUCCESS;
+}
+
 uint64_t streams_host_waits(void)
 {
     return state.host_waits;

@@ -39,4 +39,6 @@ static inline void streams_order(uint64_t mask, uint32_t waiter)
 void streams_finished(const struct last_use *use);
 void streams_drain(uint32_t number);  /* host waits for all work of one stream */
 void streams_forget(CUstream stream); /* it is about to be destroyed */
-uint64_t streams_host_waits(void);    /* how often the host really waited */
+/* Between two events that have both happened, by the driver's clock. False: they cannot be compared. */
+bool streams_elapsed(CUevent begin, CUevent end, uint64_t *nanoseconds);
+uint64_t streams_host_waits(void); /* how often the host really waited */

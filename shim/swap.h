@@ -30,4 +30,13 @@ bool swap_in(struct host_copy *copy, CUdeviceptr address, uint32_t stream, enum 
 void swap_release(struct host_copy *copy);
 /* Waits until the copy's bytes are on the host. */
 void swap_finish(const struct host_copy *copy);
+
+struct swap_speed {
+    double out_bytes_per_ns, in_bytes_per_ns; /* to and from pinned host memory */
+};
+
+/* Copies `bytes` at `address`, memory that nobody else uses meanwhile, to the host and back a few times and waits for
+ * it: the best speed of each. False, and 0: no host memory, or the driver failed. */
+bool swap_measure(CUdeviceptr address, uint64_t bytes, uint32_t stream, struct swap_speed *speed);
+
 struct swap_counts swap_count(void);

@@ -27,6 +27,7 @@ struct fake_settings {
     uint64_t seed;
     double copy_bytes_per_ns; /* virtual speed of copies to and from the host; 0: 0.05 */
     int processors;           /* 0: 4; more than 8 chooses the strided kernels */
+    bool is_old;              /* a driver before 12.8: no cuEventElapsedTime_v2 */
 };
 
 extern struct config fake_config; /* what config() answers; set it before the modules open */

@@ -269,6 +269,24 @@ static CUresult fake_cuEventSynchronize(CUevent event)
     return entered;
 }
 
+static CUresult fake_cuEventDestroy(CUevent event)
+{
+    ENTER(CUDA_ERROR_UNKNOWN);
+    if (entered == CUDA_SUCCESS && event->is_recorded) {
+        run_until(event->stream, event->position);
+    }
+    if (entered == CUDA_SUCCESS) {
+        free(event);
+    }
+    return entered;
+}
+
+static CUresult not_supported(float *milliseconds, CUevent begin, CUevent end)
+{
+    (void)milliseconds, (void)begin, (void)end;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult fake_cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
 {
     ENTER(CUDA_ERROR_UNKNOWN);
@@ -295,6 +313,8 @@ void fake_open_queue(void)
     driver.cuEventRecord = fake_cuEventRecord;
     driver.cuEventQuery = fake_cuEventQuery;
     driver.cuEventSynchronize = fake_cuEventSynchronize;
-    driver.cuEventElapsedTime_v2 = fake_cuEventElapsedTime;
+    driver.cuEventDestroy_v2 = fake_cuEventDestroy;
+    driver.cuEventElapsedTime = fake_cuEventElapsedTime;
+    driver.cuEventElapsedTime_v2 = fake_settings()->is_old ? not_supported : fake_cuEventElapsedTime;
     driver.cuStreamWaitEvent = fake_cuStreamWaitEvent;
 }

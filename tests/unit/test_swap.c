@@ -137,6 +137,51 @@ core_test(finish_waits_until_the_bytes_are_there)
 }
 core_test(what_is_refused_is_not_counted)
 
+    /* Also by a driver that has only the older way to ask for times. The content is as before. */
+    static void speeds_are_measured(const void *argument)
+{
+    fake_open(&(struct fake_settings){.memory_bytes = 1 << 20,
+                                      .granularity = CORE_FRAME,
+                                      .order = FAKE_LATE,
+                                      .copy_bytes_per_ns = 0.25,
+                                      .is_old = *(const bool *)argument});
+    uint32_t a = streams_number(fake_stream());
+    struct swap_speed speed;
+    core_fill(address_of(0), BYTES, 7, a);
+    REQUIRE(swap_measure(address_of(0), BYTES, a, &speed));
+    REQUIRE(speed.out_bytes_per_ns > 0.24 && speed.out_bytes_per_ns < 0.26);
+    REQUIRE(speed.in_bytes_per_ns > 0.24 && speed.in_bytes_per_ns < 0.26);
+    REQUIRE(core_is_filled(address_of(0), BYTES, 7));
+    REQUIRE_EQUAL(swap_count().out_bytes + swap_count().in_bytes + swap_count().audited_bytes, 0);
+}
+
+static void test_speeds_are_measured(void **state)
+{
+    (void)state;
+    const bool is_old[] = {false, true};
+    assert_child(speeds_are_measured, &is_old[0]);
+    assert_child(speeds_are_measured, &is_old[1]);
+}
+
+/* A refused call of the driver's costs the measurement, nothing else. */
+static void a_failed_measurement_says_so(const void *argument)
+{
+    (void)argument;
+    open_device(FAKE_AT_ONCE);
+    uint32_t a = streams_number(fake_stream());
+    struct swap_speed speed;
+    core_fill(address_of(0), BYTES, 7, a);
+    for (uint64_t nth = 1; nth <= 4; nth++) { /* memory, three events */
+        fake_fail(nth, true);
+        REQUIRE(!swap_measure(address_of(0), BYTES, a, &speed));
+        REQUIRE(speed.out_bytes_per_ns <= 0 && speed.in_bytes_per_ns <= 0);
+        fake_fail(0, false);
+    }
+    REQUIRE(swap_measure(address_of(0), BYTES, a, &speed));
+    REQUIRE(core_is_filled(address_of(0), BYTES, 7));
+}
+core_test(a_failed_measurement_says_so)
+
     int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +191,8 @@ core_test(what_is_refused_is_not_counted)
         cmocka_unit_test(test_other_sizes_do_not_share_buffers),
         cmocka_unit_test(test_finish_waits_until_the_bytes_are_there),
         cmocka_unit_test(test_what_is_refused_is_not_counted),
+        cmocka_unit_test(test_speeds_are_measured),
+        cmocka_unit_test(test_a_failed_measurement_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
