@@ -200,125 +200,6 @@ static bool matches(struct live *live, const struct operation *operation, uint64
 
 /* ---- items ---- */
 
-static bool swap_version_out(struct live *live, uint32_t version);
-
-bool live_drop(struct live *live, uint32_t version)
-{
-    const struct script_version *script = &live->script->versions[version];
-    struct live_version *state_of = &live->versions[version];
-    struct live_slot *slot = &live->slots[script->slot];
-    if (state_of->state != VERSION_PRESENT) {
-        return true;
-    }
-    bool is_held = slot->allocation != SCRIPT_NONE && slot->at_home == version;
-    if (is_held &&
-        (!live->script->operations[script->producer].is_replayable || space_place(state_of->place)->page_count == 0)) {
-        return true; /* the program has not freed it yet: it stays until it does */
-    }
-    if (is_held && space_get(slot->allocation)->is_pinned) {
-        live->trouble = FOLLOW_PINNED;
-        return false;
-    }
-    if (state_of->was_swapped && state_of->host == NULL) {
-        return swap_version_out(live, version); /* its copy was given up (doubt), and the plan brings it in again */
-    }
-    if (state_of->host == NULL && (script->is_rebuilt || is_held) && !proven_dropping(live, version, is_held)) {
-        live->trouble = "no host memory for the copies of probation";
-        return false;
-    }
-    if (!is_held) {
-        struct host_copy *host = state_of->host, *audit = state_of->audit;
-        state_of->host = state_of->audit = NULL;
-        last_use_note(&space_place(state_of->place)->last, live->stream);
-        live_let_go(live, version);
-        state_of->host = host;
-        state_of->audit = audit;
-    } else {
-        struct allocation *allocation = space_get(slot->allocation);
-        last_use_note(&space_place(state_of->place)->last, live->stream);
-        frames_release(space_place(state_of->place));
-        space_untrack(allocation);
-        allocation->is_dropped = true;
-        slot->at_home = SCRIPT_NONE;
-        state_of->place = SCRIPT_NONE;
-    }
-    state_of->state = state_of->host != NULL ? VERSION_HOST : VERSION_DROPPED;
-    tracing_moved(TRACE_DROP, slot->traced, script->bytes);
-    return true;
-}
-
-static bool swap_version_out(struct live *live, uint32_t version)
-{
-    struct live_version *state_of = &live->versions[version];
-    if (state_of->state != VERSION_PRESENT) {
-        return true;
-    }
-    if (live_is_home(live, version) && live->slots[live->script->versions[version].slot].allocation != SCRIPT_NONE &&
-        space_get(live->slots[live->script->versions[version].slot].allocation)->is_pinned) {
-        live->trouble = FOLLOW_PINNED;
-        return false;
-    }
-    if (state_of->host == NULL) {
-        state_of->host = swap_out(space_place(state_of->place)->base, live->script->versions[version].bytes,
-                                  live->stream, SWAP_TRAFFIC);
-    }
-    if (state_of->host == NULL) {
-        live->trouble = "no host memory to swap to";
-        return false;
-    }
-    struct live_slot *slot = &live->slots[live->script->versions[version].slot];
-    last_use_note(&space_place(state_of->place)->last, live->stream);
-    if (slot->at_home == version) {
-        frames_release(space_place(state_of->place));
-        slot->at_home = SCRIPT_NONE;
-        if (slot->allocation != SCRIPT_NONE) {
-            space_untrack(space_get(slot->allocation));
-            space_get(slot->allocation)->is_dropped = true;
-        }
-    } else {
-        space_give_place(state_of->place);
-    }
-    state_of->place = SCRIPT_NONE;
-    state_of->state = VERSION_HOST;
-    state_of->was_swapped = true;
-    tracing_moved(TRACE_SWAP_OUT, slot->traced, live->script->versions[version].bytes);
-    return true;
-}
-
-bool live_swap_in(struct live *live, uint32_t version, CUresult *result)
-{
-    struct live_version *state_of = &live->versions[version];
-    const struct script_version *script = &live->script->versions[version];
-    struct live_slot *slot = &live->slots[script->slot];
-    *result = CUDA_SUCCESS;
-    if (state_of->state != VERSION_HOST) {
-        return true;
-    }
-    bool is_home = slot->allocation != SCRIPT_NONE && slot->current == version;
-    uint32_t place =
-        is_home ? space_get(slot->allocation)->home : space_take_place(script->bytes, live->stream, result);
-    if (place == SPACE_NONE || (is_home && !live_vacate(live, script->slot, version, result))) {
-        return false;
-    }
-    if (!live_acquire(live, space_place(place), result) ||
-        !swap_in(state_of->host, space_place(place)->base, live->stream, SWAP_TRAFFIC)) {
-        if (!is_home) {
-            space_give_place(place);
-        }
-        return false;
-    }
-    last_use_note(&space_place(place)->last, live->stream);
-    state_of->place = place;
-    state_of->state = VERSION_PRESENT;
-    tracing_moved(TRACE_SWAP_IN, slot->traced, script->bytes);
-    if (is_home) {
-        slot->at_home = version;
-        space_get(slot->allocation)->is_dropped = false;
-        space_touch(space_get(slot->allocation));
-    }
-    return true;
-}
-
 /* A version that nobody holds and nothing in the plan needs any more gives its memory back. */
 static void let_go_unneeded(struct live *live, uint32_t operation)
 {
@@ -340,7 +221,7 @@ static bool run_item(struct live *live, struct plan_item item)
     case PLAN_DROP:
         return live_drop(live, item.index);
     case PLAN_SWAP_OUT:
-        return swap_version_out(live, item.index);
+        return live_swap_out(live, item.index);
     case PLAN_SWAP_IN:
         is_done = live_swap_in(live, item.index, &result);
         break;
@@ -401,7 +282,7 @@ static bool prepare_touch(struct live *live, const struct script_touch *touch, C
         live->trouble = "a content could not be fetched from the host";
         return false;
     }
-    streams_order(home->last.streams, live->stream);
+    streams_follow(&home->last, live->stream);
     if (allocation->is_fresh && live->script->slots[touch->slot].is_filled) {
         proof_fill_alike(home->base, allocation->bytes, live->stream);
     }
@@ -529,8 +410,19 @@ bool follow_operation(struct operation *operation, uint64_t signature, const str
 
 /* ---- ending ---- */
 
+/* From here on the program may order its work by its own stream alone: copies under way are waited for there. */
+static void follow_copies(struct live *live)
+{
+    for (uint32_t i = 0; i < live->script->slot_count; i++) {
+        if (live->slots[i].allocation != SCRIPT_NONE) {
+            streams_follow(&space_place(space_get(live->slots[i].allocation)->home)->last, live->stream);
+        }
+    }
+}
+
 static void close_iteration(struct live *live)
 {
+    follow_copies(live);
     state.counts.replayed += live->replayed;
     state.counts.replayed_nanoseconds += live->replayed_nanoseconds;
     live->replayed = live->replayed_nanoseconds = 0;

@@ -156,7 +156,7 @@ static CUresult create_frame(void)
         frames_state.first_unused++;
     }
     frame->exists = true;
-    frame->used_by = 0;
+    frame->last = (struct last_use){.stream = STREAMS_NONE};
     frame->first_page = 0;
     frames_state.created++;
     note_peak();
@@ -235,21 +235,20 @@ static bool wants_other(const struct page *page)
     return page->wanted != 0 && page->wanted != page->frame && is_free(page->wanted - 1);
 }
 
-static void own(uint32_t page, uint32_t frame, uint64_t *used_by)
+static void own(uint32_t page, uint32_t frame)
 {
     take_free(frame);
     frames_state.frames[frame].owner = page;
-    *used_by |= frames_state.frames[frame].used_by;
 }
 
 /* Takes the frames that are still mapped behind the place and free. Returns how many. */
-static uint32_t take_stale(const struct place *place, uint64_t *used_by)
+static uint32_t take_stale(const struct place *place)
 {
     uint32_t taken = 0;
     for (uint32_t i = 0; i < place->page_count; i++) {
         const struct page *page = &frames_state.pages[place->first_page + i];
         if (page->has_access && is_free(page->frame - 1) && !wants_other(page)) {
-            own(place->first_page + i, page->frame - 1, used_by);
+            own(place->first_page + i, page->frame - 1);
             taken++;
         }
     }
@@ -263,7 +262,7 @@ static bool page_owns(uint32_t page)
 }
 
 /* Maps a free frame behind a page that has none of its own. */
-static CUresult take_fresh(uint32_t page, uint64_t *used_by)
+static CUresult take_fresh(uint32_t page)
 {
     if (frames_state.pages[page].frame != 0) {
         CUresult result = unmap_page(page);
@@ -287,7 +286,7 @@ static CUresult take_fresh(uint32_t page, uint64_t *used_by)
     uint32_t frame = wanted != 0 && is_free(wanted - 1) ? wanted - 1 : frames_state.free_head;
     CUresult result = map_page(page, frame);
     if (result == CUDA_SUCCESS) {
-        own(page, frame, used_by);
+        own(page, frame);
     }
     return result;
 }
@@ -301,7 +300,7 @@ static void give_back_pages(const struct place *place)
     }
 }
 
-static CUresult map_missing(struct place *place, uint64_t *used_by)
+static CUresult map_missing(struct place *place)
 {
     bool has_waited = false;
     uint32_t run_first = 0, run_count = 0;
@@ -314,7 +313,7 @@ static CUresult map_missing(struct place *place, uint64_t *used_by)
             streams_finished(&place->last);
             has_waited = true;
         }
-        CUresult result = take_fresh(page, used_by);
+        CUresult result = take_fresh(page);
         if (result == CUDA_SUCCESS && run_count > 0 && run_first + run_count != page) {
             result = set_access(run_first, run_count);
             run_count = 0;
@@ -351,15 +350,16 @@ bool frames_acquire(struct place *place, uint32_t stream, CUresult *result)
         *result = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
-    uint64_t used_by = 0;
-    if (take_stale(place, &used_by) < place->page_count) {
-        *result = map_missing(place, &used_by);
+    if (take_stale(place) < place->page_count) {
+        *result = map_missing(place);
         if (*result != CUDA_SUCCESS) {
             give_back_pages(place);
             return false;
         }
     }
-    streams_order(used_by, stream);
+    for (uint32_t i = 0; i < place->page_count; i++) {
+        streams_order_use(&frames_state.frames[frames_state.pages[place->first_page + i].frame - 1].last, stream);
+    }
     place->is_resident = true;
     watch(place, true);
     return true;
@@ -382,7 +382,7 @@ void frames_release(struct place *place)
     }
     for (uint32_t i = 0; i < place->page_count; i++) {
         uint32_t frame = frames_state.pages[place->first_page + i].frame - 1;
-        frames_state.frames[frame].used_by = place->last.streams;
+        frames_state.frames[frame].last = place->last;
         push_free(frame);
     }
     place->is_resident = false;
@@ -442,8 +442,7 @@ static bool destroy_free_frame(void)
 {
     uint32_t index = frames_state.free_tail;
     struct frame *frame = &frames_state.frames[index];
-    struct last_use last = {.streams = frame->used_by, .stream = STREAMS_NONE};
-    streams_finished(&last);
+    streams_finished(&frame->last);
     while (frame->first_page != 0) {
         if (unmap_page(frame->first_page - 1) != CUDA_SUCCESS) {
             return false;

@@ -6,7 +6,7 @@
 
 struct frame {
     CUmemGenericAllocationHandle handle;
-    uint64_t used_by;        /* streams that used it before it became free */
+    struct last_use last;    /* what used it before it became free */
     uint32_t next, previous; /* free list */
     uint32_t first_page;     /* pages that map it, chained by page.next_same */
     uint32_t owner;          /* page, or FRAMES_NONE if free */

@@ -1,5 +1,6 @@
 /* The iteration in progress under a script: where each version is. Shared by follow.c (the program's own
- * operations), replay.c (rebuilding) and leave.c (back to residency on demand); nobody else sees it.
+ * operations), away.c (dropping and swapping), replay.c (rebuilding) and leave.c (back to residency on demand);
+ * nobody else sees it.
  *
  * Invariants
  *   PRESENT: `place` holds the version's bytes. It is the home of the slot's allocation (then no other version
@@ -51,7 +52,8 @@ struct live {
 };
 
 /* replay.c */
-bool live_acquire(struct live *live, struct place *place, CUresult *result);
+/* Frames for a place that `stream` will use, behind all that used it or them before. */
+bool live_acquire(struct live *live, struct place *place, uint32_t stream, CUresult *result);
 bool live_replay(struct live *live, uint32_t operation, CUresult *result);
 bool live_is_home(const struct live *live, uint32_t version);
 /* Makes the slot's home free of any version but `keep`: what is still needed moves to a place of its own. */
@@ -60,8 +62,9 @@ bool live_vacate(struct live *live, uint32_t slot, uint32_t keep, CUresult *resu
 bool live_bring_home(struct live *live, uint32_t version, CUresult *result);
 void live_let_go(struct live *live, uint32_t version); /* ends it: its own place is given back */
 
-/* follow.c, for leave.c */
+/* away.c */
 bool live_drop(struct live *live, uint32_t version);
+bool live_swap_out(struct live *live, uint32_t version);
 bool live_swap_in(struct live *live, uint32_t version, CUresult *result);
 
 /* leave.c: everything the program holds is in frames or on the host afterwards; nothing is dropped. */

@@ -18,12 +18,14 @@ struct target {
     bool is_rebuilt;   /* the version the touch writes becomes present */
 };
 
-bool live_acquire(struct live *live, struct place *place, CUresult *result)
+bool live_acquire(struct live *live, struct place *place, uint32_t stream, CUresult *result)
 {
-    if (live->is_restoring) {
-        return reside_acquire(place, live->stream, result);
+    bool is_acquired =
+        live->is_restoring ? reside_acquire(place, stream, result) : frames_acquire(place, stream, result);
+    if (is_acquired) {
+        streams_follow(&place->last, stream); /* it may have had its frames already, and a copy under way */
     }
-    return frames_acquire(place, live->stream, result);
+    return is_acquired;
 }
 
 bool live_is_home(const struct live *live, uint32_t version)
@@ -69,7 +71,7 @@ static bool own_place(struct live *live, uint64_t bytes, uint32_t *place, CUresu
     if (*place == SPACE_NONE) {
         return false;
     }
-    if (!live_acquire(live, space_place(*place), result)) {
+    if (!live_acquire(live, space_place(*place), live->stream, result)) {
         space_give_place(*place);
         *place = SCRIPT_NONE;
         return false;
@@ -129,7 +131,7 @@ static bool place_rebuilt(struct live *live, uint32_t version, uint32_t *place, 
     if (!live_vacate(live, slot, version, result)) {
         return false;
     }
-    if (!live_acquire(live, space_place(allocation->home), result)) {
+    if (!live_acquire(live, space_place(allocation->home), live->stream, result)) {
         return false;
     }
     *place = allocation->home;
@@ -334,6 +336,20 @@ static void undo_targets(struct live *live, const struct script_operation *scrip
     }
 }
 
+/* What it reads may be on its way from the host. */
+static void follow_inputs(struct live *live, const struct script_operation *script)
+{
+    for (uint32_t i = 0; i < script->touch_count; i++) {
+        const struct script_touch *touch = &live->script->touches[script->first_touch + i];
+        const struct allocation *allocation = held_by(live, touch->slot);
+        if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state == VERSION_PRESENT) {
+            streams_follow(&space_place(live->versions[touch->reads].place)->last, live->stream);
+        } else if (live->script->slots[touch->slot].kind != SLOT_PLANNED && allocation != NULL) {
+            streams_follow(&space_place(allocation->home)->last, live->stream);
+        }
+    }
+}
+
 bool live_replay(struct live *live, uint32_t index, CUresult *result)
 {
     static struct target targets[MAX_REPLAY_TOUCHES];
@@ -346,6 +362,7 @@ bool live_replay(struct live *live, uint32_t index, CUresult *result)
         *result = CUDA_ERROR_UNKNOWN;
         return false;
     }
+    follow_inputs(live, script);
     for (uint32_t i = 0; i < script->touch_count; i++) {
         if (!choose_target(live, &live->script->touches[script->first_touch + i], &targets[i], result)) {
             undo_targets(live, script, targets, i + 1);

@@ -18,6 +18,7 @@ struct marker {
 struct stream {
     CUstream handle;
     bool is_used, is_gone;
+    bool is_ours; /* marked at every submission */
     uint64_t submitted, finished;
     uint64_t seen[STREAMS_MAX + 1]; /* of each other stream: the count this one has been made to wait for */
     struct marker markers[MARKERS];
@@ -80,9 +81,20 @@ void streams_submitted(uint32_t number)
 {
     struct stream *stream = &state.streams[number];
     stream->submitted++;
-    if (stream->submitted % MARKER_EVERY == 0 && number < STREAMS_MAX) {
+    if ((stream->is_ours || stream->submitted % MARKER_EVERY == 0) && number < STREAMS_MAX) {
         mark(stream);
     }
+}
+
+uint32_t streams_make(void)
+{
+    CUstream handle;
+    if (state.count >= STREAMS_MAX || driver.cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
+        return STREAMS_NONE;
+    }
+    uint32_t number = streams_number(handle);
+    state.streams[number].is_ours = true;
+    return number;
 }
 
 void last_use_note(struct last_use *use, uint32_t number)
@@ -136,15 +148,6 @@ static void order_one(uint32_t earlier, uint32_t waiter)
     to->seen[earlier] = from->submitted;
 }
 
-void streams_order_others(uint64_t mask, uint32_t waiter)
-{
-    while (mask != 0) {
-        uint32_t earlier = (uint32_t)__builtin_ctzll(mask);
-        mask &= mask - 1;
-        order_one(earlier, waiter);
-    }
-}
-
 static struct marker *oldest_marker(struct stream *stream, uint64_t sequence)
 {
     struct marker *best = NULL;
@@ -156,6 +159,56 @@ static struct marker *oldest_marker(struct stream *stream, uint64_t sequence)
         }
     }
     return best;
+}
+
+/* Waits for what was submitted up to `sequence`, if a marker tells where that is; else for all. */
+static void order_exactly(uint32_t earlier, uint64_t sequence, uint32_t waiter)
+{
+    struct stream *from = &state.streams[earlier], *to = &state.streams[waiter];
+    if (from->is_gone || from->finished >= sequence || to->seen[earlier] >= sequence) {
+        return;
+    }
+    bool is_exact = earlier != STREAMS_MAX && waiter != STREAMS_MAX;
+    struct marker *marker = is_exact ? oldest_marker(from, sequence) : NULL;
+    if (marker == NULL || driver.cuStreamWaitEvent(to->handle, marker->event, 0) != CUDA_SUCCESS) {
+        order_one(earlier, waiter);
+        return;
+    }
+    to->seen[earlier] = marker->sequence;
+}
+
+void streams_order_use(const struct last_use *use, uint32_t waiter)
+{
+    uint64_t mask = use->streams & ~(1ull << waiter);
+    while (mask != 0) {
+        uint32_t earlier = (uint32_t)__builtin_ctzll(mask);
+        mask &= mask - 1;
+        if (earlier == use->stream) {
+            order_exactly(earlier, use->sequence, waiter);
+        } else {
+            order_one(earlier, waiter);
+        }
+    }
+}
+
+void streams_follow(struct last_use *use, uint32_t waiter)
+{
+    if ((use->streams & ~(1ull << waiter)) == 0) {
+        return;
+    }
+    streams_order_use(use, waiter);
+    streams_submitted(waiter); /* the waits: a marker from before them does not stand for them */
+    *use = (struct last_use){.stream = STREAMS_NONE};
+    last_use_note(use, waiter);
+}
+
+void streams_order_others(uint64_t mask, uint32_t waiter)
+{
+    while (mask != 0) {
+        uint32_t earlier = (uint32_t)__builtin_ctzll(mask);
+        mask &= mask - 1;
+        order_one(earlier, waiter);
+    }
 }
 
 static void finish_one(uint32_t number, uint64_t sequence)

@@ -6,6 +6,8 @@
  *   stream is done first.
  * - streams_order(mask, w) makes everything submitted so far on the streams in `mask` happen before whatever
  *   is submitted to w afterwards; it never blocks the host.
+ * - streams_follow(use, w) does so for what used one thing, as exactly as its last stream was marked, and afterwards
+ *   w alone stands for all of them.
  * - streams_finished waits on the host, and only for what last used something, by events that were recorded
  *   every few submissions: so a queue that runs far ahead is not drained.
  * Callers hold the engine's turn. */
@@ -36,6 +38,11 @@ static inline void streams_order(uint64_t mask, uint32_t waiter)
         streams_order_others(mask, waiter);
     }
 }
+void streams_order_use(const struct last_use *use,
+                       uint32_t waiter); /* after that use, not all that was submitted since */
+void streams_follow(struct last_use *use, uint32_t waiter);
+/* A stream of our own, each submission of which can be waited for by itself. STREAMS_NONE: none could be made. */
+uint32_t streams_make(void);
 void streams_finished(const struct last_use *use);
 void streams_drain(uint32_t number);  /* host waits for all work of one stream */
 void streams_forget(CUstream stream); /* it is about to be destroyed */

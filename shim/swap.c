@@ -18,6 +18,8 @@ static struct {
     uint32_t copy_count;
     struct host_copy *pooled[BUCKETS];
     struct swap_counts counts;
+    bool has_streams; /* they were asked for */
+    uint32_t streams[2];
 } state;
 
 static uint64_t capacity_for(uint64_t bytes)
@@ -36,9 +38,7 @@ static struct host_copy *take_pooled(uint64_t capacity, uint32_t stream)
         struct host_copy *copy = *link;
         if (copy->capacity == capacity) {
             *link = copy->next;
-            if (copy->last.streams & ~(1ull << stream)) {
-                streams_finished(&copy->last);
-            }
+            streams_order_use(&copy->last, stream);
             return copy;
         }
     }
@@ -87,7 +87,7 @@ struct host_copy *swap_out(CUdeviceptr address, uint64_t bytes, uint32_t stream,
 
 bool swap_in(struct host_copy *copy, CUdeviceptr address, uint32_t stream, enum swap_reason reason)
 {
-    streams_order(copy->last.streams, stream);
+    streams_order_use(&copy->last, stream);
     CUresult result = driver.cuMemcpyHtoDAsync_v2(address, copy->memory, copy->bytes, streams_handle(stream));
     if (result != CUDA_SUCCESS) {
         return false;
@@ -105,6 +105,16 @@ void swap_release(struct host_copy *copy)
         copy->next = *list;
         *list = copy;
     }
+}
+
+uint32_t swap_stream(enum swap_direction direction, uint32_t otherwise)
+{
+    if (!state.has_streams) {
+        state.has_streams = true;
+        state.streams[SWAP_OUT] = streams_make();
+        state.streams[SWAP_IN] = streams_make();
+    }
+    return state.streams[direction] == STREAMS_NONE ? otherwise : state.streams[direction];
 }
 
 void swap_finish(const struct host_copy *copy)

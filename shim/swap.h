@@ -1,8 +1,8 @@
 /* Host copies of contents: swapping, and the copies that probation and audits keep.
  *
- * Copies go on the stream of the operation that needs them, so that frames may change owner in stream order.
- * Buffers are pinned and pooled by size; a buffer that a copy still reads is reused on the same stream, or
- * after that copy has finished.
+ * What a plan foresees is copied on a stream of our own in each direction, beside the kernels; what is needed at once,
+ * on the stream of the operation that needs it. Buffers are pinned and pooled by size; a buffer that a copy still uses
+ * is used again behind that copy.
  * Callers hold the engine's turn. */
 #pragma once
 #include "shim/streams.h"
@@ -28,6 +28,9 @@ struct swap_counts {
 struct host_copy *swap_out(CUdeviceptr address, uint64_t bytes, uint32_t stream, enum swap_reason reason);
 bool swap_in(struct host_copy *copy, CUdeviceptr address, uint32_t stream, enum swap_reason reason);
 void swap_release(struct host_copy *copy);
+enum swap_direction { SWAP_OUT, SWAP_IN };
+/* The stream for copies that a plan foresees; `otherwise` if none could be made. */
+uint32_t swap_stream(enum swap_direction direction, uint32_t otherwise);
 /* Waits until the copy's bytes are on the host. */
 void swap_finish(const struct host_copy *copy);
 

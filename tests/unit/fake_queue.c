@@ -16,6 +16,7 @@ struct item {
     struct CUevent_st *event; /* RECORD */
     uint32_t other;           /* WAIT: until this stream ... */
     uint64_t until;           /* ... has done as many items */
+    uint64_t ended;           /* the stream's clock then */
 };
 
 struct stream {
@@ -89,8 +90,11 @@ static void run_next(struct stream *stream)
         break;
     case ITEM_WAIT:
         run_until(item->other, item->until);
+        uint64_t ended = state.streams[item->other].items[item->until - 1].ended;
+        stream->clock = stream->clock < ended ? ended : stream->clock;
         break;
     }
+    stream->items[stream->done].ended = stream->clock;
     stream->done++;
     fake_counts()->queued--;
 }
@@ -144,7 +148,7 @@ static struct item *append(uint32_t number, enum item_kind kind)
 
 static void append_wait(uint32_t number, uint32_t other, uint64_t until)
 {
-    if (number != other && until > state.streams[other].done) {
+    if (number != other && until > 0) {
         struct item *item = append(number, ITEM_WAIT);
         item->other = other;
         item->until = until;
@@ -219,6 +223,16 @@ static CUresult fake_cuEventCreate(CUevent *out, unsigned flags)
     (void)flags;
     if (entered == CUDA_SUCCESS) {
         *out = calloc(1, sizeof **out);
+    }
+    return entered;
+}
+
+static CUresult fake_cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    ENTER(CUDA_ERROR_OUT_OF_MEMORY);
+    (void)flags;
+    if (entered == CUDA_SUCCESS) {
+        *stream = fake_stream();
     }
     return entered;
 }
@@ -309,6 +323,7 @@ void fake_open_queue(void)
     state.random = fake_settings()->seed;
     driver.cuStreamSynchronize = fake_cuStreamSynchronize;
     driver.cuCtxSynchronize = fake_cuCtxSynchronize;
+    driver.cuStreamCreate = fake_cuStreamCreate;
     driver.cuEventCreate = fake_cuEventCreate;
     driver.cuEventRecord = fake_cuEventRecord;
     driver.cuEventQuery = fake_cuEventQuery;

@@ -51,10 +51,9 @@ static void run_count(const void *arguments)
 
 struct step_state state;
 
-void steps_open(uint32_t cap, enum fake_order order)
+static void open_steps(void)
 {
     static fake_kernel *const kernels[] = {run_mix, run_change, run_noise, run_count};
-    core_open_device(cap, cap, true, order);
     REQUIRE(space_open());
     state.stream = streams_number(fake_stream());
     REQUIRE(proof_open(state.stream));
@@ -68,6 +67,22 @@ void steps_open(uint32_t cap, enum fake_order order)
     for (uint32_t i = 0; i < MAX_BUFFERS; i++) {
         state.buffers[i] = SPACE_NONE;
     }
+}
+
+void steps_open(uint32_t cap, enum fake_order order)
+{
+    core_open_device(cap, cap, true, order);
+    open_steps();
+}
+
+void steps_open_at(uint32_t cap, enum fake_order order, double copy_bytes_per_ns)
+{
+    fake_open(&(struct fake_settings){.memory_bytes = (uint64_t)cap * CORE_FRAME,
+                                      .granularity = CORE_FRAME,
+                                      .order = order,
+                                      .copy_bytes_per_ns = copy_bytes_per_ns});
+    REQUIRE(frames_open(0, (uint64_t)cap * CORE_FRAME, false));
+    open_steps();
 }
 
 struct allocation *steps_buffer(uint32_t index)

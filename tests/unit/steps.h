@@ -36,6 +36,7 @@ struct step_state {
 extern struct step_state state;
 
 void steps_open(uint32_t cap, enum fake_order order);
+void steps_open_at(uint32_t cap, enum fake_order order, double copy_bytes_per_ns); /* not strict */
 struct allocation *steps_buffer(uint32_t index);
 void steps_hold(uint32_t index);
 void steps_free_all(void); /* all but what is given */

@@ -1,7 +1,7 @@
 /* links: tests/unit/fake_%.c tests/unit/network%.c shim/engine.c shim/submit.c shim/judge.c shim/refuse.c shim/frames.c
  * shim/frames_assign.c policy/assign.c shim/space.c shim/streams.c shim/store.c shim/swap.c shim/reside.c shim/hidden.c
- * shim/proof.c shim/learn.c shim/compose.c shim/annotate.c shim/replay.c shim/follow.c shim/leave.c shim/proven.c
- * shim/iterate.c shim/stats.c shim/launch.c shim/say.c  trace/period.c policy/%.c */
+ * shim/proof.c shim/learn.c shim/compose.c shim/annotate.c shim/replay.c shim/follow.c shim/away.c shim/leave.c
+ * shim/proven.c shim/iterate.c shim/stats.c shim/launch.c shim/say.c  trace/period.c policy/%.c */
 /* What makes room while nothing is managed yet must not move what a pointer in memory leads to. */
 #include "tests/unit/engine_calls.h"
 

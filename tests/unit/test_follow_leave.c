@@ -1,6 +1,6 @@
-/* links: tests/unit/fake_%.c tests/unit/steps.c shim/follow.c shim/replay.c shim/leave.c shim/proven.c shim/reside.c
- * shim/swap.c shim/hidden.c shim/learn.c shim/compose.c shim/annotate.c shim/proof.c shim/space.c shim/frames.c
- * shim/streams.c shim/store.c shim/launch.c shim/say.c policy/%.c */
+/* links: tests/unit/fake_%.c tests/unit/steps.c shim/follow.c shim/away.c shim/replay.c shim/leave.c shim/proven.c
+ * shim/reside.c shim/swap.c shim/hidden.c shim/learn.c shim/compose.c shim/annotate.c shim/proof.c shim/space.c
+ * shim/frames.c shim/streams.c shim/store.c shim/launch.c shim/say.c policy/%.c */
 #include "tests/unit/steps.h"
 
 #include "shim/proof.h"

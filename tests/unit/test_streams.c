@@ -83,7 +83,70 @@ core_test(too_many_streams_share_a_number_and_still_wait)
 }
 core_test(order_keeps_streams_apart_without_waiting)
 
-    static void order_is_asked_for_once(const void *argument)
+    /* A stream of our own is waited for up to one use of it, not to the end of its queue. */
+    static void what_is_ours_is_waited_for_exactly(const void *argument)
+{
+    (void)argument;
+    static uint64_t first[BUFFER_WORDS];
+    open_device(FAKE_LATE);
+    uint32_t program = streams_number(fake_stream()), ours = streams_make();
+    REQUIRE(ours != STREAMS_NONE && ours != program);
+    struct last_use use = unused();
+    core_fill((uint64_t)(uintptr_t)first, sizeof first, 5, ours);
+    last_use_note(&use, ours);
+    fill(1, ours); /* much later */
+    streams_order_use(&use, program);
+    streams_drain(program);
+    REQUIRE(core_is_filled((uint64_t)(uintptr_t)first, sizeof first, 5));
+    REQUIRE(!is_filled(1));
+    uint64_t calls = fake_count().calls;
+    streams_order_use(&use, program); /* it has been waited for */
+    REQUIRE_EQUAL(fake_count().calls, calls);
+    streams_order(1ull << ours, program);
+    streams_drain(program);
+    REQUIRE(is_filled(1));
+    REQUIRE_EQUAL(fake_count().host_waits, 2); /* the two drains */
+}
+core_test(what_is_ours_is_waited_for_exactly)
+
+    /* Who has followed all users of a thing stands for them: also for the host, and for streams that follow it. */
+    static void a_follower_stands_for_all(const void *argument)
+{
+    bool is_marked = *(const bool *)argument; /* the follower has a marker from before it followed */
+    open_device(FAKE_LATE);
+    uint32_t a = streams_number(fake_stream()), b = streams_number(fake_stream()), ours = streams_make();
+    for (uint32_t i = 0; i < 15 && is_marked; i++) {
+        streams_submitted(a);
+    }
+    struct last_use use = unused(), other;
+    fill(1, ours);
+    last_use_note(&use, ours);
+    streams_follow(&use, a);
+    REQUIRE_EQUAL(use.streams, 1ull << a);
+    REQUIRE(!is_filled(1));
+    other = use;
+    streams_order_use(&other, b);
+    streams_drain(b);
+    REQUIRE(is_filled(1));
+    fill(100, ours);
+    last_use_note(&use, ours);
+    streams_follow(&use, a);
+    streams_finished(&use);
+    REQUIRE(is_filled(100));
+    uint64_t calls = fake_count().calls;
+    streams_follow(&use, a);
+    REQUIRE_EQUAL(fake_count().calls, calls);
+}
+
+static void test_a_follower_stands_for_all(void **state)
+{
+    (void)state;
+    const bool modes[] = {false, true};
+    assert_child(a_follower_stands_for_all, &modes[0]);
+    assert_child(a_follower_stands_for_all, &modes[1]);
+}
+
+static void order_is_asked_for_once(const void *argument)
 {
     (void)argument;
     open_device(FAKE_LATE);
@@ -245,6 +308,8 @@ core_test(refused_events_are_replaced_by_waiting)
         cmocka_unit_test(test_too_many_streams_share_a_number_and_still_wait),
         cmocka_unit_test(test_order_keeps_streams_apart_without_waiting),
         cmocka_unit_test(test_order_is_asked_for_once),
+        cmocka_unit_test(test_what_is_ours_is_waited_for_exactly),
+        cmocka_unit_test(test_a_follower_stands_for_all),
         cmocka_unit_test(test_order_covers_all_streams_of_the_mask),
         cmocka_unit_test(test_finished_waits_for_what_it_must_and_no_more),
         cmocka_unit_test(test_finished_on_nothing_makes_no_call),
