@@ -401,10 +401,11 @@ static void add_backward(struct program *p)
     }
 }
 
-void program_make(struct program *p, uint64_t seed, bool has_extents)
+void program_make(struct program *p, uint64_t seed, bool has_extents, bool has_lanes)
 {
     memset(p, 0, sizeof *p);
     p->has_extents = has_extents;
+    p->has_lanes = has_lanes;
     p->random = seed * 0x9e3779b97f4a7c15ull + 1;
     for (uint32_t i = 0; i < GIVEN; i++) {
         p->bytes[i] = i < GIVEN_SMALL ? SMALL : LARGE;
@@ -417,7 +418,14 @@ void program_make(struct program *p, uint64_t seed, bool has_extents)
     add(p, STEP_INPUT)->buffers[0] = input;
     uint32_t forward = 16 + below(p, 16);
     for (uint32_t i = 0; i < forward; i++) {
+        bool is_beside = p->has_lanes && below(p, 6) == 0;
+        if (is_beside) {
+            add(p, STEP_LANE)->lane = 1;
+        }
         add_forward(p);
+        if (is_beside) {
+            add(p, STEP_LANE);
+        }
         if (below(p, 2)) {
             add_part_step(p);
         }

@@ -14,7 +14,7 @@
 #define PROGRAM_GIVEN_LARGE 2u /* then these; all others live within an iteration */
 #define PROGRAM_GIVEN       (PROGRAM_GIVEN_SMALL + PROGRAM_GIVEN_LARGE)
 
-enum step_kind { STEP_ALLOCATE, STEP_FREE, STEP_LAUNCH, STEP_CLEAR, STEP_COPY, STEP_INPUT, STEP_OUTPUT };
+enum step_kind { STEP_ALLOCATE, STEP_FREE, STEP_LAUNCH, STEP_CLEAR, STEP_COPY, STEP_INPUT, STEP_OUTPUT, STEP_LANE };
 
 /* Rows of `width` bytes in a buffer: the first begins at `at`, the next `pitch` bytes later. */
 struct piece {
@@ -29,6 +29,7 @@ struct step {
     uint64_t words;
     struct piece piece;
     uint32_t piece_buffer; /* index in `buffers` */
+    uint32_t lane;         /* of LANE: what follows goes there */
 };
 
 /* A buffer that is written piece by piece; the pieces are apart. */
@@ -48,8 +49,9 @@ struct program {
     uint32_t live[PROGRAM_MAX_BUFFERS], live_count; /* while it is made up: buffers that are written as a whole */
     struct part parts[PROGRAM_MAX_PARTS];           /* ... and those that are not yet */
     uint32_t part_count;
+    bool has_lanes;   /* some operations are on a second stream, behind all before them */
     bool has_extents; /* some kernels write less in one iteration than in another, as the data say */
     uint64_t random;
 };
 
-void program_make(struct program *program, uint64_t seed, bool has_extents);
+void program_make(struct program *program, uint64_t seed, bool has_extents, bool has_lanes);

@@ -111,6 +111,8 @@ static bool run_step(struct run *r, uint32_t index)
         return give_input(r, step->buffers[0], r->iteration * 77);
     case STEP_OUTPUT:
         return take_output(r, step->buffers[0]);
+    case STEP_LANE:
+        return r->machine->lane(step->lane);
     }
     return false;
 }
@@ -204,7 +206,7 @@ static void try_program(const void *argument)
     static struct run plain, capped;
     const struct trial *trial = argument;
     uint64_t seed = trial->seed;
-    program_make(&program, seed, has_extents(seed));
+    program_make(&program, seed, has_extents(seed), seed % 5 == 3);
     uint32_t iterations = 9, broken = seed % 3 == 0 ? 6 : UINT32_MAX, varies_from = (uint32_t)(1 + seed / 8 % 8);
     REQUIRE(run_program(&plain, &program, plain_machine(), iterations, broken, varies_from));
     uint64_t percent = 40 + seed * 7 % 50;
