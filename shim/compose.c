@@ -163,8 +163,8 @@ static bool find_slots(struct composer *c)
                 fix_slot(c, slot);
             }
             c->last_print[slot] = after;
-            const uint64_t *unwritten = proof_log_get(touch->unwritten);
-            c->script->slots[slot].is_partly_written |= unwritten != NULL && unwritten[0] > 0;
+            c->script->slots[slot].is_partly_written |=
+                proof_is_unwritten(touch->unwritten, c->script->slots[slot].bytes);
             c->script->touches[next_touch++] = (struct script_touch){.slot = slot,
                                                                      .reads = SCRIPT_NONE,
                                                                      .writes = SCRIPT_NONE,

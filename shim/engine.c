@@ -68,6 +68,7 @@ static bool open_engine(void)
     }
     bool is_watching = config()->cap_bytes != 0 || config()->trace_path != NULL;
     reside_before_eviction(submit_press);
+    reside_before_taking_planned(submit_yield_plan);
     state.is_open = frames_open(state.device, config()->cap_bytes, config()->is_strict) && space_open() &&
                     iterate_open() && frames_charge(frames_for(state.variable_bytes));
     if (state.is_open && is_watching) {

@@ -61,6 +61,11 @@ bool follow_is_on(void)
     return state.is_on;
 }
 
+bool follow_is_leaving(void)
+{
+    return state.live.is_restoring;
+}
+
 bool follow_is_complete(void)
 {
     return state.is_on && state.live.next_operation == state.live.script->operation_count;

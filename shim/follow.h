@@ -28,6 +28,7 @@ bool follow_operation(struct operation *operation, uint64_t signature, const str
                       CUresult *result);
 void follow_finish(void); /* a complete iteration: does what is left, ends it */
 void follow_leave(void);  /* ends it wherever it is */
+bool follow_is_leaving(void);
 
 /* The program frees an allocation. True: the plan still needs its content and keeps the place. */
 bool follow_free(struct allocation *allocation);

@@ -161,7 +161,7 @@ __device__ __forceinline__ void repair(const kernels_repair &arguments) {
 
 template <bool is_strided>
 __device__ __forceinline__ void count_pattern(const kernels_count_pattern &arguments) {
-    uint64_t words = arguments.bytes / 8, count = 0;
+    uint64_t words = arguments.bytes / 8, count = 0, bytes = 0;
     walk mine = is_strided ? walk_strided(words) : walk_run(words, arguments.run_words);
     uint64_t step = is_strided ? mine.step : 1;
     const uint64_t *data = (const uint64_t *)arguments.data;
@@ -169,16 +169,26 @@ __device__ __forceinline__ void count_pattern(const kernels_count_pattern &argum
     for (uint64_t i = mine.first; i < mine.end; i += step) {
         uint64_t difference = data[i] ^ kernels_pattern(i, arguments.seed);
         count += ((uint32_t)difference == 0) + ((uint32_t)(difference >> 32) == 0);
+        bytes += kernels_zero_bytes(difference);
     }
-    uint64_t tail = arguments.bytes % 8;
-    if (thread_number() == 0 && tail) {
-        uint64_t whole = load_tail(arguments.data, arguments.bytes) ^ kernels_pattern(words, arguments.seed);
-        uint64_t difference = whole & ((uint64_t)1 << 8 * tail) - 1;
-        count += (uint32_t)difference == 0;
-        count += tail > 4 && (uint32_t)(difference >> 32) == 0;
+    if (thread_number() == 0 && arguments.bytes > 0) {
+        const unsigned char *each = (const unsigned char *)arguments.data;
+        uint64_t tail = arguments.bytes % 8, last = arguments.bytes - 1;
+        if (tail) {
+            uint64_t whole = load_tail(arguments.data, arguments.bytes) ^ kernels_pattern(words, arguments.seed);
+            uint64_t mask = ((uint64_t)1 << 8 * tail) - 1, difference = whole & mask;
+            count += (uint32_t)difference == 0;
+            count += tail > 4 && (uint32_t)(difference >> 32) == 0;
+            bytes += kernels_zero_bytes(difference | ~mask);
+        }
+        bytes += each[0] == (unsigned char)kernels_pattern(0, arguments.seed) ? KERNELS_EDGE : 0;
+        bytes += each[last] == (unsigned char)(kernels_pattern(last / 8, arguments.seed) >> (last % 8 * 8)) ? KERNELS_EDGE
+                                                                                                          : 0;
     }
-    if (count)
+    if (bytes) {
         atomicAdd((unsigned long long *)arguments.count, count);
+        atomicAdd((unsigned long long *)arguments.count + 1, bytes);
+    }
 }
 
 } // namespace

@@ -80,12 +80,14 @@ struct kernels_fill_pattern {
     uint64_t run_words;
 };
 
-/* Adds to *count the number of aligned 4-byte words (the last may be partial) that are as fill_pattern left them. data:
- * a multiple of 8. */
+/* What is as fill_pattern left it: adds to count[0] the number of aligned 4-byte words (the last may be partial), to
+ * count[1] the number of bytes, and KERNELS_EDGE more for each of the first and the last byte. data: a multiple of 8.
+ */
+#define KERNELS_EDGE ((uint64_t)1 << 48)
 struct kernels_count_pattern {
     uint64_t data, bytes;
     uint64_t seed;
-    uint64_t count; /* uint64_t */
+    uint64_t count; /* uint64_t[2] */
     uint64_t run_words;
 };
 
@@ -160,6 +162,14 @@ KERNELS_INLINE void kernels_absorb(uint64_t word, uint32_t position, uint64_t *f
     uint32_t z = (y ^ y >> 16) + 0x165667b1u;
     *first += (uint64_t)(low + y) * (uint32_t)(high + (x ^ 0x7f4a7c15u));
     *second += (uint64_t)(uint32_t)(low + z) * (uint32_t)(high + (y ^ 0xc2b2ae3du));
+}
+
+/* How many of its bytes are 0. */
+KERNELS_INLINE uint64_t kernels_zero_bytes(uint64_t word)
+{
+    const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+    uint64_t zeros = ~(((word & low) + low) | word | low);
+    return (zeros >> 7) * 0x0101010101010101u >> 56;
 }
 
 KERNELS_INLINE uint64_t kernels_pattern(uint64_t position, uint64_t seed)

@@ -13,15 +13,24 @@ static bool is_at_hand(const struct live *live, uint32_t version)
     return live->versions[version].state == VERSION_PRESENT;
 }
 
+/* What the replay changes in place beside, and what is there already, is needed as it was before: the other outputs may
+ * depend on it. Where it cannot come back they are rebuilt without it, and compared. */
+static bool is_dispensable(const struct live *live, const struct script_touch *touch)
+{
+    bool is_there = touch->writes != SCRIPT_NONE &&
+                    (is_at_hand(live, touch->writes) || live->versions[touch->writes].state == VERSION_HOST);
+    bool can_return = live->versions[touch->reads].state == VERSION_HOST ||
+                      live->operations[live->script->versions[touch->reads].producer].is_kept;
+    return is_there && !(touch->is_loaded && can_return);
+}
+
 /* First version that the producer of `version` reads and that is not in frames; SCRIPT_NONE: all are there. */
 static uint32_t missing_input(const struct live *live, uint32_t version)
 {
     const struct script_operation *producer = &live->script->operations[live->script->versions[version].producer];
     for (uint32_t i = 0; i < producer->touch_count; i++) {
         const struct script_touch *touch = &live->script->touches[producer->first_touch + i];
-        if (touch->reads != SCRIPT_NONE && !is_at_hand(live, touch->reads) &&
-            (touch->writes == SCRIPT_NONE ||
-             (!is_at_hand(live, touch->writes) && live->versions[touch->writes].state != VERSION_HOST))) {
+        if (touch->reads != SCRIPT_NONE && !is_at_hand(live, touch->reads) && !is_dispensable(live, touch)) {
             return touch->reads;
         }
     }

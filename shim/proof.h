@@ -23,8 +23,10 @@ void proof_log_collect(uint32_t stream);       /* waits for everything logged */
 const uint64_t *proof_log_get(uint32_t index); /* after collect: two words; NULL if unknown */
 void proof_log_reset(void);
 void proof_fill(CUdeviceptr address, uint64_t bytes, uint32_t stream);
-/* The log entry's first word: how much of it is still as proof_fill left it, in words of 4 bytes. */
+/* How much of it is still as proof_fill left it; the log entry says for proof_is_unwritten whether that can be chance:
+ * a byte in 256 is as it was by chance. */
 uint32_t proof_log_unwritten(CUdeviceptr address, uint64_t bytes, uint32_t stream);
+bool proof_is_unwritten(uint32_t index, uint64_t bytes);
 /* The same bytes wherever it is: for contents that are compared although the program does not write all of them. */
 void proof_fill_alike(CUdeviceptr address, uint64_t bytes, uint32_t stream);
 

@@ -37,9 +37,11 @@ bool proven_dropping(struct live *live, uint32_t version, bool is_held)
         }
         tracing_moved(TRACE_AUDIT, live->slots[script->slot].traced, script->bytes);
     }
-    bool is_compared = live->is_probation
-                           ? may_return
-                           : (script->is_checked || is_held) && (config()->verify_mode == VERIFY_ALWAYS || is_audit);
+    /* The plan needs it no more, the program may: no plan has ever proven that it can be rebuilt from here on. */
+    bool is_last = is_held && script->last_item < live->next_item;
+    bool is_compared = live->is_probation ? may_return
+                                          : is_last || ((script->is_checked || is_held) &&
+                                                        (config()->verify_mode == VERIFY_ALWAYS || is_audit));
     if (state_of->is_doubtful && state_of->audit == NULL && proof_is_expected(script->print)) {
         proof_rebuilt(script->print, place->base, script->bytes, live->stream); /* has it changed since? */
     } else if (is_compared && !proof_is_expected(script->print)) {
@@ -68,6 +70,7 @@ static bool refute(struct live *live, uint32_t version)
         !swap_in(state_of->audit, space_place(state_of->place)->base, live->stream, SWAP_AUDIT)) {
         stop(live->script, version);
     }
+    last_use_note(&space_place(state_of->place)->last, live->stream);
     learn_reject(operation->function, operation->name, "it computed other bytes the second time");
     state.wants_new_plan = true;
     return true;

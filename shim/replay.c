@@ -103,6 +103,7 @@ bool live_vacate(struct live *live, uint32_t slot, uint32_t keep, CUresult *resu
         *result = driver.cuMemcpyDtoDAsync_v2(space_place(place)->base, home->base,
                                               live->script->versions[version].bytes, streams_handle(live->stream));
         streams_submitted(live->stream);
+        last_use_note(&home->last, live->stream);
         last_use_note(&space_place(place)->last, live->stream);
     }
     if (*result != CUDA_SUCCESS) {
@@ -284,7 +285,12 @@ bool live_bring_home(struct live *live, uint32_t version, CUresult *result)
 static bool put_back(struct live *live, uint32_t version)
 {
     const struct live_version *state = &live->versions[version];
-    return state->host == NULL || swap_in(state->host, space_place(state->place)->base, live->stream, SWAP_TRAFFIC);
+    if (state->host == NULL) {
+        return true;
+    }
+    bool is_done = swap_in(state->host, space_place(state->place)->base, live->stream, SWAP_TRAFFIC);
+    last_use_note(&space_place(state->place)->last, live->stream);
+    return is_done;
 }
 
 static bool settle(struct live *live, uint32_t operation, const struct target *targets, CUresult *result)

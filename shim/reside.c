@@ -10,6 +10,7 @@
 static struct {
     bool is_forbidden;
     void (*before_eviction)(uint32_t stream);
+    void (*before_taking_planned)(void);
 } state;
 
 void reside_allow_eviction(bool is_allowed)
@@ -22,11 +23,16 @@ void reside_before_eviction(void (*call)(uint32_t stream))
     state.before_eviction = call;
 }
 
-static bool is_evictable(const struct allocation *allocation)
+void reside_before_taking_planned(void (*call)(void))
+{
+    state.before_taking_planned = call;
+}
+
+static bool is_evictable(const struct allocation *allocation, bool spares_planned)
 {
     const struct place *home = space_place(allocation->home);
-    return allocation->is_live && !allocation->is_pinned && allocation->locks == 0 && home->page_count > 0 &&
-           home->is_resident;
+    return !(spares_planned && allocation->slot != SPACE_NONE) && allocation->is_live && !allocation->is_pinned &&
+           allocation->locks == 0 && home->page_count > 0 && home->is_resident;
 }
 
 bool reside_evict(struct allocation *allocation, uint32_t stream)
@@ -44,6 +50,20 @@ bool reside_evict(struct allocation *allocation, uint32_t stream)
     return true;
 }
 
+/* False: a content could not be moved. */
+static bool evict(uint32_t count, uint32_t stream, bool spares_planned)
+{
+    uint32_t next = space_oldest();
+    while (frames_available() < count && next != SPACE_NONE) {
+        struct allocation *allocation = space_get(next);
+        next = space_next_newer(next);
+        if (is_evictable(allocation, spares_planned) && !reside_evict(allocation, stream)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool reside_make_room(uint32_t count, uint32_t stream)
 {
     if (frames_available() >= count) {
@@ -56,15 +76,13 @@ bool reside_make_room(uint32_t count, uint32_t stream)
         state.before_eviction(stream);
     }
     hidden_collect(stream);
-    uint32_t next = space_oldest();
-    while (frames_available() < count && next != SPACE_NONE) {
-        struct allocation *allocation = space_get(next);
-        next = space_next_newer(next);
-        if (is_evictable(allocation) && !reside_evict(allocation, stream)) {
-            return false;
-        }
+    if (!evict(count, stream, true)) {
+        return false;
     }
-    return frames_available() >= count;
+    if (frames_available() < count && state.before_taking_planned != NULL) {
+        state.before_taking_planned();
+    }
+    return evict(count, stream, false) && frames_available() >= count;
 }
 
 bool reside_acquire(struct place *place, uint32_t stream, CUresult *result)

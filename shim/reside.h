@@ -13,6 +13,9 @@ bool reside_acquire(struct place *place, uint32_t stream, CUresult *result);
  * from then on all operations are watched. Called each time. */
 void reside_before_eviction(void (*call)(uint32_t stream));
 
+/* What a plan in progress counts on goes last, and only after this call: the plan must have been left then. */
+void reside_before_taking_planned(void (*call)(void));
+
 /* `count` frames are free afterwards. */
 bool reside_make_room(uint32_t count, uint32_t stream);
 

@@ -30,6 +30,13 @@ void submit_leave_plan(void)
     iterate_left(submit_lane());
 }
 
+void submit_yield_plan(void)
+{
+    if (follow_is_on() && !follow_is_leaving()) {
+        submit_leave_plan();
+    }
+}
+
 static void note_uses(const struct touches *touches, uint32_t stream)
 {
     for (uint32_t i = 0; i < touches->count; i++) {

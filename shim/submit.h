@@ -11,3 +11,4 @@ CUresult submit_operation(struct operation *operation, struct touches *touches);
 uint32_t submit_lane(void);         /* stream number of the main lane; the legacy stream before one is known */
 void submit_press(uint32_t stream); /* memory is short: residency is managed from now on, and recorded */
 void submit_leave_plan(void);       /* ends the iteration in progress wherever it is */
+void submit_yield_plan(void);       /* the same, if one is in progress that is not being left already */

@@ -58,11 +58,14 @@ static void fill_pattern(const void *opaque)
 static void count_pattern(const void *opaque)
 {
     const struct kernels_count_pattern *a = opaque;
-    for (uint64_t i = 0; i < (a->bytes + 7) / 8; i++) {
-        uint64_t left = a->bytes - 8 * i, mask = left < 8 ? ((uint64_t)1 << 8 * left) - 1 : UINT64_MAX;
-        uint64_t difference = (load_word(a->data, a->bytes, i) ^ kernels_pattern(i, a->seed)) & mask;
-        *(uint64_t *)a->count +=
-            (uint64_t)((uint32_t)difference == 0) + (uint64_t)(left > 4 && (difference >> 32) == 0);
+    const unsigned char *bytes = (const unsigned char *)a->data;
+    uint64_t *count = (uint64_t *)a->count;
+    for (uint64_t i = 0, run = 0; i < a->bytes; i++) {
+        uint64_t word = kernels_pattern(i / 8, a->seed);
+        bool is_equal = bytes[i] == (unsigned char)(word >> (i % 8 * 8)), is_last = i + 1 == a->bytes;
+        run = (i % 4 == 0 ? 0 : run) + is_equal;
+        count[0] += (i % 4 == 3 || is_last) && run == i % 4 + 1;
+        count[1] += is_equal ? 1 + (i == 0 ? KERNELS_EDGE : 0) + (is_last ? KERNELS_EDGE : 0) : 0;
     }
 }
 

@@ -39,6 +39,7 @@ struct machine {
     bool (*copy_out)(void *to, uint64_t from, size_t bytes);
     bool (*copy)(uint64_t to, uint64_t from, size_t bytes);
     bool (*clear)(uint64_t address, size_t bytes);
+    bool (*clear_rows)(uint64_t address, size_t pitch, size_t width, size_t rows);
     bool (*lane)(uint32_t lane);                 /* what follows goes on stream 0 or 1, behind everything so far */
     void (*ended_iteration)(uint32_t iteration); /* may be NULL */
 };
@@ -98,7 +99,12 @@ void engine_machine_present(bool is_captured, bool is_opaque);
     K(noise_check, 0x1, 0x7, 2000)                                                                                     \
     K(store_pointer, 0x1, 0x0, 1000)                                                                                   \
     K(change_through, 0x0, 0x1, 2000)                                                                                  \
-    K(read_through, 0x1, 0x3, 2000)
+    K(read_through, 0x1, 0x3, 2000)                                                                                    \
+    K(turn_over, 0x3, 0x6, 4000)                                                                                       \
+    K(write_piece, 0x1, 0x2, 3000)                                                                                     \
+    K(write_some, 0x1, 0x2, 3000)                                                                                      \
+    K(change_piece, 0x1, 0x1, 2000)                                                                                    \
+    K(read_piece, 0x1, 0x3, 2000)
 
 enum network_kernel {
 #define K(name, stored, loaded, time) NETWORK_##name,
@@ -107,7 +113,8 @@ enum network_kernel {
         NETWORK_KERNEL_COUNT
 };
 
-/* All kernels take this block; unused words are 0. */
+/* All kernels take this block; unused words are 0. Those of pieces: `words` rows, of pointers[3] bytes, pointers[4]
+ * bytes apart. */
 struct network_arguments {
     uint64_t pointers[5];
     uint64_t words;

@@ -1,6 +1,8 @@
 /* The arithmetic of the small training program. */
 #include "tests/unit/network.h"
 
+#include <string.h>
+
 #define WEIGHT_WORDS 64u
 
 static uint64_t *pointer(const struct network_arguments *a, int index)
@@ -176,6 +178,74 @@ static void run_read_through(const struct network_arguments *a)
 {
     const uint64_t *values = (const uint64_t *)*pointer(a, 1);
     *pointer(a, 0) += mean(values, a->words);
+}
+
+/* Both outputs depend on what `other` held. */
+static void run_turn_over(const struct network_arguments *a)
+{
+    uint64_t *out = pointer(a, 0), *other = pointer(a, 1);
+    const uint64_t *in = pointer(a, 2);
+    for (uint64_t i = 0; i < a->words; i++) {
+        out[i] = (other[i] << 3 | other[i] >> 61) + in[i];
+        other[i] = other[i] * 3 + in[i];
+    }
+}
+
+/* ---- pieces ---- */
+
+/* Up to 8 bytes of a row. */
+static size_t chunk(const struct network_arguments *a, uint64_t at)
+{
+    return a->pointers[3] - at < 8 ? a->pointers[3] - at : 8;
+}
+
+static void write_rows(const struct network_arguments *a, uint64_t width)
+{
+    const uint64_t *in = pointer(a, 1);
+    for (uint64_t row = 0; row < a->words; row++) {
+        for (uint64_t at = 0; at < width; at += 8) {
+            uint64_t value = mixed(in[(row * 7 + at / 8) % WEIGHT_WORDS] + a->scalars[0] * 77 + row * 131 + at);
+            size_t left = width - at;
+            memcpy((unsigned char *)pointer(a, 0) + row * a->pointers[4] + at, &value, left < 8 ? left : 8);
+        }
+    }
+}
+
+static void run_write_piece(const struct network_arguments *a)
+{
+    write_rows(a, a->pointers[3]);
+}
+
+static void run_write_some(const struct network_arguments *a)
+{
+    bool varies = a->scalars[1] >> 32 & 1;
+    write_rows(a, a->pointers[3] - (varies ? mixed(*pointer(a, 1)) % (a->pointers[3] / 2 + 1) : 0));
+}
+
+static void run_change_piece(const struct network_arguments *a)
+{
+    for (uint64_t row = 0; row < a->words; row++) {
+        for (uint64_t at = 0; at < a->pointers[3]; at += 8) {
+            unsigned char *bytes = (unsigned char *)pointer(a, 0) + row * a->pointers[4] + at;
+            uint64_t value = 0;
+            memcpy(&value, bytes, chunk(a, at));
+            value = value * 3 + row + at + a->scalars[0];
+            memcpy(bytes, &value, chunk(a, at));
+        }
+    }
+}
+
+static void run_read_piece(const struct network_arguments *a)
+{
+    uint64_t sum = 0;
+    for (uint64_t row = 0; row < a->words; row++) {
+        for (uint64_t at = 0; at < a->pointers[3]; at += 8) {
+            uint64_t value = 0;
+            memcpy(&value, (unsigned char *)pointer(a, 1) + row * a->pointers[4] + at, chunk(a, at));
+            sum = (sum << 5 | sum >> 59) + value;
+        }
+    }
+    *pointer(a, 0) += mixed(sum);
 }
 
 /* One entry per kernel, of the type that the driver calls. */

@@ -7,12 +7,12 @@
 
 #define LARGE (3u * CORE_FRAME)
 
-enum access { READS, WRITES, BEGINS, CHANGES, SETS, REACHES };
+enum access { READS, WRITES, BEGINS, SPARES_LAST, SPARES_ODD, CHANGES, SETS, REACHES };
 
 struct access_to {
     uint32_t allocation;
-    enum access access; /* BEGINS: writes its first half; SETS: every byte, without reading; REACHES: read through a
-                           pointer in memory */
+    enum access access; /* BEGINS: writes its first half; SPARES_LAST, SPARES_ODD: all but its last byte, every second
+                           byte; SETS: every byte, without reading; REACHES: read through a pointer in memory */
 };
 
 static struct {
@@ -70,6 +70,21 @@ static struct touch touch_of(const struct access_to *to, bool is_exact)
                           .was_fresh = space_get(to->allocation)->is_fresh};
 }
 
+static void change(const struct access_to *to)
+{
+    const struct allocation *allocation = space_get(to->allocation);
+    CUstream stream = streams_handle(state.stream);
+    if (to->access == SPARES_ODD) {
+        REQUIRE_EQUAL(driver.cuMemsetD2D8Async(allocation->base, 2, 7, 1, allocation->bytes / 2, stream), CUDA_SUCCESS);
+    } else if (to->access == SPARES_LAST) {
+        REQUIRE_EQUAL(driver.cuMemsetD8Async(allocation->base, 7, allocation->bytes - 1, stream), CUDA_SUCCESS);
+    } else if (to->access != READS && to->access != REACHES) {
+        uint64_t bytes = allocation->bytes / (to->access == BEGINS ? 2 : 1);
+        core_fill(allocation->base, bytes, ++state.next_value * 1000, state.stream);
+    }
+    streams_submitted(state.stream);
+}
+
 /* Records one operation that does to its allocations what `list` says. */
 static uint32_t record(struct operation operation, bool is_exact, const struct access_to *list, uint32_t count)
 {
@@ -90,12 +105,8 @@ static uint32_t record(struct operation operation, bool is_exact, const struct a
     operation.use_count = count;
     uint32_t index = learn_before(&operation, 0x1000 + learn_count(), &touches, state.stream);
     for (uint32_t i = 0; i < count; i++) {
-        struct allocation *allocation = space_get(list[i].allocation);
-        if (list[i].access != READS && list[i].access != REACHES) {
-            uint64_t bytes = allocation->bytes / (list[i].access == BEGINS ? 2 : 1);
-            core_fill(allocation->base, bytes, ++state.next_value * 1000, state.stream);
-        }
-        allocation->is_fresh = false;
+        change(&list[i]);
+        space_get(list[i].allocation)->is_fresh = false;
     }
     learn_after(index, &touches, state.stream);
     return index;

@@ -49,15 +49,25 @@ static void run_count(const void *arguments)
     }
 }
 
+static void run_turn(const void *arguments)
+{
+    const struct block *a = arguments;
+    run_mix(arguments);
+    for (uint64_t i = 0; i < WORDS; i++) {
+        ((uint64_t *)a->right)[i] = ((uint64_t *)a->right)[i] * 7 + ((uint64_t *)a->left)[i];
+    }
+}
+
+static fake_kernel *const kernels[STEP_KINDS] = {run_mix, run_change, run_noise, run_count, run_turn};
+
 struct step_state state;
 
 static void open_steps(void)
 {
-    static fake_kernel *const kernels[] = {run_mix, run_change, run_noise, run_count};
     REQUIRE(space_open());
     state.stream = streams_number(fake_stream());
     REQUIRE(proof_open(state.stream));
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < STEP_KINDS; i++) {
         state.facts[i] =
             (struct function_facts){.function = fake_function("step", sizeof(struct block), kernels[i], 1000),
                                     .name = "step",
@@ -147,7 +157,7 @@ static uint32_t touched_buffers(const struct step *step, uint32_t *list)
 {
     uint32_t count = 0;
     list[count++] = step->out;
-    if (step->kind == MIX || step->kind == COUNT) {
+    if (step->kind != CHANGE && step->kind != NOISE) {
         list[count++] = step->left;
         if (step->right != step->left) {
             list[count++] = step->right;
@@ -167,7 +177,7 @@ static void prepare(const struct step *step, struct prepared *p, struct touches 
     CUdeviceptr begin, end;
     frames_arena(&begin, &end);
     steps_hold(step->out);
-    bool has_inputs = step->kind == MIX || step->kind == COUNT;
+    bool has_inputs = step->kind != CHANGE && step->kind != NOISE;
     p->block = (struct block){.out = steps_buffer(step->out)->base,
                               .left = has_inputs ? steps_buffer(step->left)->base : 0,
                               .right = has_inputs ? steps_buffer(step->right)->base : 0,
@@ -210,7 +220,6 @@ static void expect_step(const struct step *step)
                                 .left = (uint64_t)(uintptr_t)state.expected[step->left],
                                 .right = (uint64_t)(uintptr_t)state.expected[step->right],
                                 .scalar = state.scalar + (uint64_t)(step - state.steps)};
-    static fake_kernel *const kernels[] = {run_mix, run_change, NULL, run_count};
     if (step->kind != NOISE) {
         kernels[step->kind](&block);
     }

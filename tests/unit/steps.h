@@ -12,7 +12,9 @@
 #define STOPPED_STATUS 3
 #define MAX_BUFFERS    12u
 
-enum step_kind { MIX, CHANGE, NOISE, COUNT }; /* COUNT: like MIX, and adds to the words of `right` (given) */
+/* COUNT: like MIX, and adds to the words of `right` (given); TURN: like MIX, and changes `right` as well. */
+enum step_kind { MIX, CHANGE, NOISE, COUNT, TURN };
+#define STEP_KINDS 5u
 
 struct step {
     enum step_kind kind;
@@ -25,7 +27,7 @@ struct step_state {
     uint32_t step_count;
     uint32_t buffers[MAX_BUFFERS]; /* allocations; SPACE_NONE: not held */
     uint64_t expected[MAX_BUFFERS][WORDS];
-    struct function_facts facts[4];
+    struct function_facts facts[STEP_KINDS];
     uint32_t stream;
     uint64_t scalar; /* changes from iteration to iteration */
     struct script script;

@@ -120,6 +120,64 @@ static struct scenario scenarios[] = {
 #include "tests/unit/scenarios.def"
 };
 
+/* ---- another lane beside a plan ---- */
+
+#define BESIDE_BYTES (3u * UNIT)
+
+static struct {
+    struct machine machine;
+    const struct machine *engine;
+    uint64_t launches;
+} beside;
+
+/* Now and then, while a plan is followed, a second stream takes memory that no plan knows of, and uses it. */
+static bool launch_beside(uint32_t kernel, const void *arguments)
+{
+    const struct machine *engine = beside.engine;
+    if (seen.count < 6 || ++beside.launches % 7 != 0) {
+        return engine->launch(kernel, arguments);
+    }
+    uint64_t taken;
+    struct network_arguments block = {.words = BESIDE_BYTES / 8};
+    bool is_done = engine->lane(1) && engine->allocate(&taken, BESIDE_BYTES);
+    block.pointers[0] = taken;
+    return is_done && engine->clear(taken, BESIDE_BYTES) && engine->launch(NETWORK_activate, &block) &&
+           engine->release(taken) && engine->lane(0) && engine->launch(kernel, arguments);
+}
+
+static void another_lane_needs_room(const void *argument)
+{
+    static struct network_result plain, capped;
+    const struct scenario *scenario = argument;
+    network_run(&scenario->network, plain_machine(), &plain);
+    open_device(scenario, plain_peak_bytes());
+    const struct engine_machine settings = {.stream = fake_stream(),
+                                            .is_readable = true,
+                                            .cap_bytes = fake_config.cap_bytes,
+                                            .ended_iteration = note_iteration};
+    beside.engine = engine_machine_open(&settings);
+    beside.machine = *beside.engine;
+    beside.machine.launch = launch_beside;
+    network_run(&scenario->network, &beside.machine, &capped);
+    REQUIRE(capped.is_complete);
+    REQUIRE(seen.phases[5] == PHASE_PLANNED && seen.replayed[5] > 0);
+    REQUIRE(network_equal(&plain, &capped));
+    REQUIRE_EQUAL(proven_count().mismatched, 0);
+    engine_finish();
+}
+
+static void test_another_lane_needs_room(void **unused)
+{
+    (void)unused;
+    struct scenario scenario = {.network = {.blocks = 6, .iterations = 12, .unit_bytes = UNIT}, .fraction = 0.5};
+    for (uint32_t i = 0; i < 12; i++) {
+        scenario.order = i % 3;
+        scenario.is_strict = i / 3 % 2;
+        scenario.may_not_swap = i / 6;
+        assert_child(another_lane_needs_room, &scenario);
+    }
+}
+
 /* ---- what is told at the end ---- */
 
 static uint32_t count_text(const char *text, const char *wanted)
@@ -164,11 +222,12 @@ static void test_stats_tell_what_happened(void **unused)
 int main(void)
 {
     enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
-    struct CMUnitTest tests[SCENARIOS + 1];
+    struct CMUnitTest tests[SCENARIOS + 2];
     for (size_t i = 0; i < SCENARIOS; i++) {
         tests[i] =
             (struct CMUnitTest){.name = scenarios[i].name, .test_func = test_scenario, .initial_state = &scenarios[i]};
     }
     tests[SCENARIOS] = (struct CMUnitTest)cmocka_unit_test(test_stats_tell_what_happened);
+    tests[SCENARIOS + 1] = (struct CMUnitTest)cmocka_unit_test(test_another_lane_needs_room);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

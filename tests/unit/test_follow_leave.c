@@ -101,6 +101,58 @@ static void test_counting_can_be_left_anywhere(void **unused)
     leave_everywhere(DEPARTURE(counting, items, 0));
 }
 
+/* 4 depends on what 3 was before the same operation changed it. */
+static void test_what_an_operation_changes_beside_can_be_left_anywhere(void **unused)
+{
+    (void)unused;
+    static const struct step steps[] = {{MIX, 3, 0, 1, 0}, {TURN, 4, 0, 3, 0}, {MIX, 5, 3, 1, 0}, {MIX, 6, 4, 5, 0}};
+    enum { THREE, FOUR, THREE_TURNED }; /* versions */
+    static const struct plan_item drops[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_DROP, FOUR}, {PLAN_RUN, 2},
+                                             {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_RUN, 3}};
+    static const struct plan_item swaps[] = {{PLAN_RUN, 0},
+                                             {PLAN_RUN, 1},
+                                             {PLAN_DROP, FOUR},
+                                             {PLAN_SWAP_OUT, THREE_TURNED},
+                                             {PLAN_SWAP_IN, THREE_TURNED},
+                                             {PLAN_RUN, 2},
+                                             {PLAN_SWAP_OUT, THREE_TURNED},
+                                             {PLAN_REPLAY, 0},
+                                             {PLAN_REPLAY, 1},
+                                             {PLAN_RUN, 3}};
+    static const struct plan_item both[] = {
+        {PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_DROP, FOUR}, {PLAN_DROP, THREE_TURNED},
+        {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_RUN, 2},     {PLAN_RUN, 3}};
+    leave_everywhere(DEPARTURE(steps, drops, 0));
+    leave_everywhere(DEPARTURE(steps, swaps, 0));
+    leave_everywhere(DEPARTURE(steps, both, 0));
+}
+
+/* 3 is dropped for good, though the program holds it still, and can no longer be computed: 0 has changed. */
+static void an_expired_recipe(const void *mode)
+{
+    static const struct step steps[] = {{MIX, 3, 0, 1, 0}, {MIX, 4, 3, 1, 0}, {CHANGE, 0, 0, 0, 0}, {MIX, 5, 4, 1, 0}};
+    static const struct plan_item items[] = {
+        {PLAN_RUN, 0}, {PLAN_RUN, 1}, {PLAN_DROP, 0}, {PLAN_RUN, 2}, {PLAN_RUN, 3}};
+    fake_config.verify_mode = *(const enum verify_mode *)mode;
+    steps_open(100, FAKE_AT_ONCE);
+    INSTALL(steps, items, false);
+    steps_begin();
+    REQUIRE(steps_follow_one(&steps[0]) && steps_follow_one(&steps[1]) && steps_follow_one(&steps[2]));
+    REQUIRE(steps_buffer(3)->is_dropped);
+    follow_leave();
+    driver.cuCtxSynchronize();
+    proven_look(follow_script());
+    REQUIRE(false);
+}
+
+static void test_an_expired_recipe_stops_the_process(void **unused)
+{
+    (void)unused;
+    for (enum verify_mode mode = VERIFY_ALWAYS; mode <= VERIFY_SAMPLE; mode++) {
+        assert_int_equal(child_run(an_expired_recipe, &mode), STOPPED_STATUS);
+    }
+}
+
 static void another_operation_leaves(const void *argument)
 {
     (void)argument;
@@ -183,6 +235,8 @@ core_test(what_is_given_comes_in_at_the_beginning)
         cmocka_unit_test(test_a_chain_can_be_left_anywhere),
         cmocka_unit_test(test_changes_in_place_can_be_left_anywhere),
         cmocka_unit_test(test_counting_can_be_left_anywhere),
+        cmocka_unit_test(test_what_an_operation_changes_beside_can_be_left_anywhere),
+        cmocka_unit_test(test_an_expired_recipe_stops_the_process),
         cmocka_unit_test(test_another_operation_leaves),
         cmocka_unit_test(test_other_buffers_leave),
         cmocka_unit_test(test_pinning_what_a_plan_drops_leaves),

@@ -400,6 +400,46 @@ static void test_fill_pattern_on_device(void **state)
     }
 }
 
+/* What count_pattern counts, byte by byte. */
+static void reference_count(const unsigned char *data, size_t bytes, uint64_t seed, uint64_t *count)
+{
+    for (size_t at = 0, run = 0; at < bytes; at++) {
+        bool is_equal = data[at] == (unsigned char)(kernels_pattern(at / 8, seed) >> at % 8 * 8);
+        run = (at % 4 == 0 ? 0 : run) + is_equal;
+        count[0] += (at % 4 == 3 || at + 1 == bytes) && run == at % 4 + 1;
+        count[1] += is_equal + (is_equal && at == 0 ? KERNELS_EDGE : 0);
+        count[1] += is_equal && at + 1 == bytes ? KERNELS_EDGE : 0;
+    }
+}
+
+static void test_count_pattern_on_device(void **state)
+{
+    (void)state;
+    if (!device.is_there)
+        skip();
+    static unsigned char data[MOST_BYTES];
+    uint64_t random = 11, expected[2], found[2];
+    for (size_t i = 0; i < SIZE_COUNT; i++) {
+        for (unsigned form = 0; form < 8; form++) { /* written: nothing, every 2nd byte, a half of the words, all */
+            for (size_t at = 0; at < sizes[i]; at++) {
+                bool is_written = form / 2 == 1 ? at % 2 : form / 2 == 2 ? at / 4 % 2 : form / 2 == 3;
+                unsigned char word = (unsigned char)(kernels_pattern(at / 8, 42 + i) >> at % 8 * 8);
+                data[at] = is_written ? (unsigned char)next_random(&random) : word;
+            }
+            memset(expected, 0, sizeof expected);
+            reference_count(data, sizes[i], 42 + i, expected);
+            CUdeviceptr buffer = put(data, sizes[i]), count = put(NULL, sizeof found);
+            struct kernels_shape shape = kernels_shape(sizes[i], forms[form & 1]);
+            struct kernels_count_pattern arguments = {buffer, sizes[i], 42 + i, count, shape.run_words};
+            launch(shape.is_strided ? KERNELS_count_pattern_strided : KERNELS_count_pattern_runs, shape, &arguments);
+            get(found, count, sizeof found);
+            assert_memory_equal(found, expected, sizeof found);
+            RUN(cuMemFree_v2(buffer));
+            RUN(cuMemFree_v2(count));
+        }
+    }
+}
+
 static void test_compare_fingerprints_on_device(void **state)
 {
     (void)state;
@@ -499,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_compare_bytes_on_device),
         cmocka_unit_test(test_scan_pointers_on_device),
         cmocka_unit_test(test_fill_pattern_on_device),
+        cmocka_unit_test(test_count_pattern_on_device),
         cmocka_unit_test(test_compare_fingerprints_on_device),
         cmocka_unit_test(test_repair_on_device),
     };

@@ -421,6 +421,79 @@ core_test(a_plan_says_what_is_compared)
 }
 core_test(what_is_written_in_pieces_is_filled_if_rebuilt)
 
+    /* What nobody wrote of a may be copied to b: when b is rebuilt, a begins with the same bytes as at first, though a
+     * itself was replaced and not dropped; so it is if the plan is left, and b rebuilt then. */
+    static void what_a_rebuild_starts_from_is_filled(const void *argument)
+{
+    (void)argument;
+    open_memory();
+    uint32_t weight = allocate_filled(LARGE);
+    learn_begin();
+    uint32_t a = allocate(LARGE), b = allocate(LARGE), c = allocate(LARGE);
+    RUN(0, {a, BEGINS}, {weight, READS});
+    RUN(1, {c, BEGINS}, {weight, READS});
+    RUN(2, {b, WRITES}, {a, READS});
+    RUN(3, {a, CHANGES});
+    RUN(4, {c, READS}, {a, READS});
+    RUN(5, {b, READS});
+    make(0, 6);
+    uint32_t vb = touch(2, 0)->writes;
+    struct plan_item items[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},  {PLAN_RUN, 2},    {PLAN_DROP, vb},  {PLAN_RUN, 3},
+                                {PLAN_RUN, 4}, {PLAN_DROP, 1}, {PLAN_REPLAY, 0}, {PLAN_REPLAY, 2}, {PLAN_RUN, 5}};
+    for (uint32_t has_replays = 0; has_replays < 2; has_replays++) {
+        make(0, 6);
+        REQUIRE(slot(0, 0)->is_partly_written && slot(1, 0)->is_partly_written && !slot(2, 0)->is_partly_written);
+        state.script.plan = (struct plan){.items = items, .item_count = has_replays ? 10 : 6};
+        learn_annotate(&state.script, &state.problem);
+        REQUIRE(slot(0, 0)->is_filled && !slot(2, 0)->is_filled);
+        REQUIRE_EQUAL(slot(1, 0)->is_filled, has_replays); /* c is dropped then */
+    }
+}
+core_test(what_a_rebuild_starts_from_is_filled)
+
+    static void single_unwritten_bytes_show(const void *argument)
+{
+    (void)argument;
+    static const uint64_t sizes[] = {LARGE, LARGE - 2, LARGE - 4, LARGE + 2};
+    open_memory();
+    learn_begin();
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t a = allocate(sizes[i]), b = allocate(sizes[i]), c = allocate(sizes[i]);
+        RUN(0, {a, SPARES_LAST});
+        RUN(1, {b, SPARES_ODD});
+        record((struct operation){.kind = OPERATION_SET}, true, TO({c, SETS}));
+        give_up(a);
+        give_up(b);
+        give_up(c);
+    }
+    make(0, 12);
+    for (uint32_t i = 0; i < 12; i += 3) {
+        REQUIRE(slot(i, 0)->is_partly_written && slot(i + 1, 0)->is_partly_written);
+        REQUIRE(!slot(i + 2, 0)->is_partly_written);
+    }
+}
+core_test(single_unwritten_bytes_show)
+
+    /* One byte in 256 is by chance as it was filled: that alone is no reason to fill it in every iteration. */
+    static void what_is_written_as_a_whole_is_not_suspected(const void *argument)
+{
+    (void)argument;
+    uint32_t suspected = 0;
+    open_memory();
+    learn_begin();
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t a = allocate(LARGE + 64 * i);
+        RUN(0, {a, WRITES});
+        give_up(a);
+    }
+    make(0, 64);
+    for (uint32_t i = 0; i < 64; i++) {
+        suspected += slot(i, 0)->is_partly_written;
+    }
+    REQUIRE(suspected <= 3);
+}
+core_test(what_is_written_as_a_whole_is_not_suspected)
+
     /* ---- random ---- */
 
     /* Whatever a program does, the planner gets a well-formed problem (make checks it), and script and problem agree.
@@ -497,6 +570,9 @@ int main(void)
         cmocka_unit_test(test_durations_are_measured),
         cmocka_unit_test(test_a_plan_says_what_is_compared),
         cmocka_unit_test(test_what_is_written_in_pieces_is_filled_if_rebuilt),
+        cmocka_unit_test(test_what_a_rebuild_starts_from_is_filled),
+        cmocka_unit_test(test_single_unwritten_bytes_show),
+        cmocka_unit_test(test_what_is_written_as_a_whole_is_not_suspected),
         cmocka_unit_test(test_any_program_makes_a_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
