@@ -357,8 +357,11 @@ bool frames_acquire(struct place *place, uint32_t stream, CUresult *result)
             return false;
         }
     }
+    /* Whoever has the frames next waits for their users as well, even if nobody uses them here. */
     for (uint32_t i = 0; i < place->page_count; i++) {
-        streams_order_use(&frames_state.frames[frames_state.pages[place->first_page + i].frame - 1].last, stream);
+        struct frame *frame = &frames_state.frames[frames_state.pages[place->first_page + i].frame - 1];
+        streams_follow(&frame->last, stream);
+        last_use_merge(&place->last, &frame->last);
     }
     place->is_resident = true;
     watch(place, true);

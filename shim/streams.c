@@ -17,8 +17,9 @@ struct marker {
 
 struct stream {
     CUstream handle;
-    bool is_used, is_gone;
-    bool is_ours; /* marked at every submission */
+    bool is_gone;
+    bool is_ours;       /* marked at every submission */
+    uint64_t owner, at; /* of a per-thread stream: whose it is; whose the last submission went to. Else 0 */
     uint64_t submitted, finished;
     uint64_t seen[STREAMS_MAX + 1]; /* of each other stream: the count this one has been made to wait for */
     struct marker markers[MARKERS];
@@ -31,30 +32,105 @@ static struct {
     uint32_t count;
     uint32_t last;
     uint64_t host_waits;
+    uint64_t threads; /* that have used a per-thread stream */
 } state;
 
-uint32_t streams_number(CUstream stream)
+static void drain_context(void)
 {
-    if (state.last < state.count && state.streams[state.last].handle == stream && !state.streams[state.last].is_gone) {
-        return state.last;
+    state.host_waits++;
+    driver.cuCtxSynchronize();
+}
+
+/* Unique for ever, as the system's numbers of threads are not. */
+static uint64_t this_thread(void)
+{
+    static __thread uint64_t number;
+    if (number == 0) {
+        number = ++state.threads;
     }
+    return number;
+}
+
+static struct marker *oldest_marker(struct stream *stream, uint64_t sequence)
+{
+    struct marker *best = NULL;
+    for (uint32_t i = 0; i < MARKERS; i++) {
+        struct marker *marker = &stream->markers[i];
+        if (marker->event != NULL && marker->sequence >= sequence &&
+            (best == NULL || marker->sequence < best->sequence)) {
+            best = marker;
+        }
+    }
+    return best;
+}
+
+/* CU_STREAM_PER_THREAD means another stream in each thread. What one thread submits to the stream of another goes to
+ * its own, behind what is there; whoever comes next waits for that. So it is one queue, whoever acts. */
+static void come_here(struct stream *stream)
+{
+    if (stream->owner == 0 || stream->at == this_thread()) {
+        return;
+    }
+    struct marker *last = oldest_marker(stream, stream->submitted);
+    if (stream->finished < stream->submitted &&
+        (last == NULL || driver.cuStreamWaitEvent(stream->handle, last->event, 0) != CUDA_SUCCESS)) {
+        drain_context();
+    }
+    stream->at = this_thread();
+}
+
+static bool is_idle(struct stream *stream)
+{
+    struct marker *last = oldest_marker(stream, stream->submitted);
+    return stream->finished == stream->submitted || (last != NULL && driver.cuEventQuery(last->event) == CUDA_SUCCESS);
+}
+
+/* The number of a per-thread stream whose thread may have ended: with no work left it is as good as new. */
+static uint32_t take_over(void)
+{
     for (uint32_t i = 0; i < state.count; i++) {
-        if (state.streams[i].handle == stream && !state.streams[i].is_gone) {
+        struct stream *stream = &state.streams[i];
+        if (stream->owner != 0 && is_idle(stream)) {
+            stream->finished = stream->submitted;
+            stream->owner = stream->at = this_thread();
             return state.last = i;
         }
     }
+    return STREAMS_MAX;
+}
+
+static bool is_it(const struct stream *known, CUstream stream, uint64_t owner)
+{
+    return known->handle == stream && known->owner == owner && !known->is_gone;
+}
+
+uint32_t streams_number(CUstream stream)
+{
+    uint64_t owner = stream == CU_STREAM_PER_THREAD ? this_thread() : 0;
+    uint32_t number = state.last;
+    if (number >= state.count || !is_it(&state.streams[number], stream, owner)) {
+        for (number = 0; number < state.count && !is_it(&state.streams[number], stream, owner);) {
+            number++;
+        }
+    }
+    if (number < state.count) {
+        come_here(&state.streams[number]);
+        return state.last = number;
+    }
     if (state.count == STREAMS_MAX) {
-        state.streams[STREAMS_MAX].handle = stream;
-        return STREAMS_MAX;
+        number = owner != 0 ? take_over() : STREAMS_MAX;
+        state.streams[number].handle = stream;
+        return number;
     }
     struct stream *fresh = &state.streams[state.count];
     fresh->handle = stream;
-    fresh->is_used = true;
+    fresh->owner = fresh->at = owner;
     return state.last = state.count++;
 }
 
 CUstream streams_handle(uint32_t number)
 {
+    come_here(&state.streams[number]);
     return state.streams[number].handle;
 }
 
@@ -65,6 +141,7 @@ static void make_event(CUevent *event)
     }
 }
 
+/* Just after a submission, or where all is waited for: the calling thread is where the stream is. */
 static bool mark(struct stream *stream)
 {
     struct marker *marker = &stream->markers[stream->next_marker];
@@ -81,7 +158,8 @@ void streams_submitted(uint32_t number)
 {
     struct stream *stream = &state.streams[number];
     stream->submitted++;
-    if ((stream->is_ours || stream->submitted % MARKER_EVERY == 0) && number < STREAMS_MAX) {
+    bool is_shared = stream->owner != 0 && state.threads > 1; /* another thread cannot mark it */
+    if ((stream->is_ours || is_shared || stream->submitted % MARKER_EVERY == 0) && number < STREAMS_MAX) {
         mark(stream);
     }
 }
@@ -121,10 +199,34 @@ void last_use_merge(struct last_use *use, const struct last_use *other)
     }
 }
 
-static void drain_context(void)
+/* A wait in a per-thread stream counts as a submission: who takes the queue on elsewhere goes by the last marker. */
+static bool wait_for_event(uint32_t waiter, CUevent event)
 {
-    state.host_waits++;
-    driver.cuCtxSynchronize();
+    if (driver.cuStreamWaitEvent(streams_handle(waiter), event, 0) != CUDA_SUCCESS) {
+        return false;
+    }
+    if (state.streams[waiter].owner != 0) {
+        streams_submitted(waiter);
+    }
+    return true;
+}
+
+static bool is_elsewhere(const struct stream *stream)
+{
+    return stream->owner != 0 && stream->at != this_thread();
+}
+
+/* An event behind everything submitted so far; NULL: none can be had. */
+static CUevent event_at_end(struct stream *stream)
+{
+    if (is_elsewhere(stream)) {
+        struct marker *marker = oldest_marker(stream, stream->submitted);
+        return marker == NULL ? NULL : marker->event;
+    }
+    make_event(&stream->order_event);
+    bool is_recorded =
+        stream->order_event != NULL && driver.cuEventRecord(stream->order_event, stream->handle) == CUDA_SUCCESS;
+    return is_recorded ? stream->order_event : NULL;
 }
 
 static void order_one(uint32_t earlier, uint32_t waiter)
@@ -140,25 +242,12 @@ static void order_one(uint32_t earlier, uint32_t waiter)
     if (to->seen[earlier] == from->submitted) {
         return;
     }
-    make_event(&from->order_event);
-    if (from->order_event == NULL || driver.cuEventRecord(from->order_event, from->handle) != CUDA_SUCCESS ||
-        driver.cuStreamWaitEvent(to->handle, from->order_event, 0) != CUDA_SUCCESS) {
+    uint64_t submitted = from->submitted;
+    CUevent event = event_at_end(from);
+    if (event == NULL || !wait_for_event(waiter, event)) {
         drain_context();
     }
-    to->seen[earlier] = from->submitted;
-}
-
-static struct marker *oldest_marker(struct stream *stream, uint64_t sequence)
-{
-    struct marker *best = NULL;
-    for (uint32_t i = 0; i < MARKERS; i++) {
-        struct marker *marker = &stream->markers[i];
-        if (marker->event != NULL && marker->sequence >= sequence &&
-            (best == NULL || marker->sequence < best->sequence)) {
-            best = marker;
-        }
-    }
-    return best;
+    to->seen[earlier] = submitted;
 }
 
 /* Waits for what was submitted up to `sequence`, if a marker tells where that is; else for all. */
@@ -170,11 +259,12 @@ static void order_exactly(uint32_t earlier, uint64_t sequence, uint32_t waiter)
     }
     bool is_exact = earlier != STREAMS_MAX && waiter != STREAMS_MAX;
     struct marker *marker = is_exact ? oldest_marker(from, sequence) : NULL;
-    if (marker == NULL || driver.cuStreamWaitEvent(to->handle, marker->event, 0) != CUDA_SUCCESS) {
+    uint64_t marked = marker == NULL ? 0 : marker->sequence;
+    if (marker == NULL || !wait_for_event(waiter, marker->event)) {
         order_one(earlier, waiter);
         return;
     }
-    to->seen[earlier] = marker->sequence;
+    to->seen[earlier] = marked;
 }
 
 void streams_order_use(const struct last_use *use, uint32_t waiter)
@@ -222,12 +312,12 @@ static void finish_one(uint32_t number, uint64_t sequence)
         return;
     }
     struct marker *marker = oldest_marker(stream, sequence);
-    if (marker == NULL) {
-        if (!mark(stream)) {
-            drain_context();
-            return;
-        }
+    if (marker == NULL && !is_elsewhere(stream) && mark(stream)) {
         marker = oldest_marker(stream, sequence);
+    }
+    if (marker == NULL) {
+        drain_context();
+        return;
     }
     if (driver.cuEventQuery(marker->event) != CUDA_SUCCESS) {
         state.host_waits++;
@@ -254,7 +344,7 @@ void streams_drain(uint32_t number)
         return;
     }
     state.host_waits++;
-    driver.cuStreamSynchronize(stream->handle);
+    driver.cuStreamSynchronize(streams_handle(number));
     stream->finished = stream->submitted;
 }
 

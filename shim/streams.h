@@ -8,6 +8,7 @@
  *   is submitted to w afterwards; it never blocks the host.
  * - streams_follow(use, w) does so for what used one thing, as exactly as its last stream was marked, and afterwards
  *   w alone stands for all of them.
+ * - CU_STREAM_PER_THREAD has a number for each thread that uses it; it is one queue for all who act on that number.
  * - streams_finished waits on the host, and only for what last used something, by events that were recorded
  *   every few submissions: so a queue that runs far ahead is not drained.
  * Callers hold the engine's turn. */
