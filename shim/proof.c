@@ -35,7 +35,8 @@ static struct {
     uint32_t log_chunk_count, log_count, log_flushed;
     struct scan scans[SCANS];
     uint32_t scan_count;
-    uint64_t *scan_host; /* pinned */
+    struct last_use scanned; /* where the scans run */
+    uint64_t *scan_host;     /* pinned */
     struct proof_pointer *found;
     unsigned char *scan_bytes;               /* pinned, for buffers with many pointers */
     struct kernels_report *report, *repairs; /* pinned */
@@ -323,6 +324,7 @@ bool proof_scan_is_pending(void)
 
 static uint32_t collect_scans(uint32_t stream, uint32_t count, bool *is_overfull)
 {
+    streams_order(state.scanned.streams, stream);
     driver.cuMemcpyDtoHAsync_v2(state.scan_host, state.scan_table, (size_t)state.scan_count * SCAN_WORDS * 8,
                                 streams_handle(stream));
     driver.cuMemsetD8Async(state.scan_table, 0, (size_t)state.scan_count * SCAN_WORDS * 8, streams_handle(stream));
@@ -339,6 +341,7 @@ static uint32_t collect_scans(uint32_t stream, uint32_t count, bool *is_overfull
         }
     }
     state.scan_count = 0;
+    state.scanned.streams = 0;
     return count;
 }
 
@@ -358,6 +361,7 @@ void proof_scan(CUdeviceptr address, uint64_t bytes, uint32_t holder, uint32_t s
     struct kernels_scan_pointers arguments = {address,  bytes,          begin, end,
                                               slot + 8, SCAN_WORDS - 1, slot,  shape.run_words};
     launch(shape.is_strided ? KERNELS_scan_pointers_strided : KERNELS_scan_pointers_runs, shape, &arguments, stream);
+    last_use_note(&state.scanned, stream);
     state.scans[state.scan_count++] = (struct scan){address, bytes, holder};
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STREAMS 80
+#define MAX_STREAMS 256
 
 enum item_kind { ITEM_RUN, ITEM_RECORD, ITEM_WAIT };
 
@@ -33,7 +33,7 @@ struct CUevent_st {
     uint64_t clock;
 };
 
-/* Number 0 is the legacy default stream, 1 the per-thread one; fake_stream makes the others. */
+/* Number 0 is the legacy default stream, 1 the first thread's own; fake_stream makes the others. */
 static struct {
     struct stream streams[MAX_STREAMS];
     uint32_t count;
@@ -44,17 +44,33 @@ struct CUstream_st {
     uint32_t number;
 };
 
-CUstream fake_stream(void)
+static uint32_t new_stream(void)
 {
     if (state.count == MAX_STREAMS) {
         fake_die("too many streams");
     }
+    return state.count++;
+}
+
+CUstream fake_stream(void)
+{
     struct CUstream_st *stream = malloc(sizeof *stream);
     if (stream == NULL) {
         fake_die("no memory");
     }
-    stream->number = state.count++;
+    stream->number = new_stream();
     return stream;
+}
+
+/* Another one in each thread; the first thread's is 1. */
+static uint32_t number_per_thread(void)
+{
+    static uint32_t threads;
+    static __thread uint32_t number;
+    if (number == 0) {
+        number = threads++ == 0 ? 1 : new_stream();
+    }
+    return number;
 }
 
 static uint32_t number_of(CUstream stream)
@@ -62,7 +78,7 @@ static uint32_t number_of(CUstream stream)
     if (stream == NULL || stream == CU_STREAM_LEGACY) {
         return 0;
     }
-    return stream == CU_STREAM_PER_THREAD ? 1 : stream->number;
+    return stream == CU_STREAM_PER_THREAD ? number_per_thread() : stream->number;
 }
 
 static uint64_t next_random(void)

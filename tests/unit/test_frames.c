@@ -205,6 +205,28 @@ core_test(strict_mode_unmaps_what_is_released)
 }
 core_test(frames_change_streams_in_order)
 
+    /* The stream between them took the frames and did nothing with them. */
+    static void frames_pass_an_idle_stream_in_order(const void *argument)
+{
+    (void)argument;
+    open_frames(CAP, 6, false, FAKE_LATE);
+    uint32_t a = streams_number(fake_stream()), b = streams_number(fake_stream()), c = streams_number(fake_stream());
+    CUresult result;
+    REQUIRE(frames_acquire(&places[5], a, &result));
+    use(&places[5], 1, a);
+    frames_release(&places[5]);
+    streams_submitted(b);
+    streams_order(1ull << b, c); /* c has seen all that b did so far */
+    REQUIRE(frames_acquire(&places[11], b, &result));
+    frames_release(&places[11]);
+    REQUIRE(frames_acquire(&places[17], c, &result));
+    use(&places[17], 1000, c);
+    streams_drain(c);
+    driver.cuCtxSynchronize();
+    REQUIRE(core_is_filled(places[17].base, places[17].bytes, 1000));
+}
+core_test(frames_pass_an_idle_stream_in_order)
+
     static void a_move_takes_the_bytes_along(const void *argument)
 {
     (void)argument;
@@ -465,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_acquiring_twice_is_acquiring_once),
         cmocka_unit_test(test_strict_mode_unmaps_what_is_released),
         cmocka_unit_test(test_frames_change_streams_in_order),
+        cmocka_unit_test(test_frames_pass_an_idle_stream_in_order),
         cmocka_unit_test(test_a_move_takes_the_bytes_along),
         cmocka_unit_test(test_a_refused_move_changes_nothing),
         cmocka_unit_test(test_a_charge_takes_free_frames_out_of_existence),

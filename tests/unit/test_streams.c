@@ -2,6 +2,8 @@
  */
 #include "tests/unit/core.h"
 
+#include <pthread.h>
+
 #define BUFFER_WORDS 64u
 
 static uint64_t buffer[BUFFER_WORDS];
@@ -301,6 +303,114 @@ core_test(a_destroyed_stream_was_waited_for)
 }
 core_test(refused_events_are_replaced_by_waiting)
 
+    /* ---- CU_STREAM_PER_THREAD is another stream in each thread ---- */
+
+    struct order {
+    uint64_t value;
+    uint32_t number; /* STREAMS_NONE: the thread's own */
+};
+
+static void *fill_in_order(void *argument)
+{
+    struct order *order = argument;
+    if (order->number == STREAMS_NONE) {
+        order->number = streams_number(CU_STREAM_PER_THREAD);
+    }
+    fill(order->value, order->number);
+    return NULL;
+}
+
+/* In another thread; the queue's number. */
+static uint32_t fill_elsewhere(uint64_t value, uint32_t number)
+{
+    struct order order = {value, number};
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, fill_in_order, &order) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    return order.number;
+}
+
+static void another_threads_stream_is_waited_for(const void *argument)
+{
+    (void)argument;
+    open_device(FAKE_LATE);
+    uint32_t own = streams_number(CU_STREAM_PER_THREAD), plain = streams_number(fake_stream());
+    uint32_t other = fill_elsewhere(1000, STREAMS_NONE);
+    REQUIRE(other != own);
+    REQUIRE_EQUAL(streams_number(CU_STREAM_PER_THREAD), own);
+    streams_order(1ull << other, plain);
+    REQUIRE_EQUAL(fake_count().host_waits, 0);
+    REQUIRE(!is_filled(1000));
+    driver.cuStreamSynchronize(streams_handle(plain));
+    REQUIRE(is_filled(1000));
+    struct last_use use = unused();
+    other = fill_elsewhere(2000, STREAMS_NONE);
+    last_use_note(&use, other);
+    streams_finished(&use);
+    REQUIRE(is_filled(2000));
+    other = fill_elsewhere(3000, STREAMS_NONE);
+    streams_drain(other);
+    REQUIRE(is_filled(3000));
+}
+core_test(another_threads_stream_is_waited_for)
+
+    /* Whoever acts on it, in whatever order, and whatever it was made to wait for in between: one queue. */
+    static void a_per_thread_stream_is_one_queue(const void *argument)
+{
+    uint64_t random = 5 + *(const uint64_t *)argument, value = 0;
+    open_device(random % 2 ? FAKE_LATE : FAKE_MIXED);
+    uint32_t own = streams_number(CU_STREAM_PER_THREAD), plain = streams_number(fake_stream());
+    uint32_t other = fill_elsewhere(value += 1000, STREAMS_NONE), queues[] = {own, plain, other}, last = other;
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t queue = queues[core_below(&random, 3)];
+        streams_order(1ull << last, queue);
+        value += 1000;
+        if (core_below(&random, 2) == 0) {
+            fill_elsewhere(value, queue);
+        } else {
+            fill(value, queue);
+        }
+        last = queue;
+        if (core_below(&random, 20) == 0) {
+            streams_drain(last);
+            REQUIRE(is_filled(value));
+        }
+    }
+    streams_drain(last);
+    REQUIRE(is_filled(value));
+    driver.cuCtxSynchronize();
+    REQUIRE(is_filled(value));
+}
+
+static void test_a_per_thread_stream_is_one_queue(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        assert_child(a_per_thread_stream_is_one_queue, &seed);
+    }
+}
+
+/* A program that starts a thread for everything: numbers of streams that have nothing left to do are used again. */
+static void threads_may_come_and_go(const void *argument)
+{
+    (void)argument;
+    open_device(FAKE_LATE);
+    struct last_use use = unused();
+    streams_number(CU_STREAM_PER_THREAD);
+    for (uint32_t i = 0; i < 60; i++) {
+        REQUIRE(fill_elsewhere(1000 * i, STREAMS_NONE) < STREAMS_MAX);
+    }
+    driver.cuCtxSynchronize();
+    for (uint64_t i = 0; i < 8; i++) {
+        uint32_t number = fill_elsewhere(1000 * i, STREAMS_NONE);
+        REQUIRE(number < STREAMS_MAX);
+        last_use_note(&use, number);
+        streams_finished(&use);
+        REQUIRE(is_filled(1000 * i));
+    }
+}
+core_test(threads_may_come_and_go)
+
     int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +426,9 @@ core_test(refused_events_are_replaced_by_waiting)
         cmocka_unit_test(test_finished_is_never_too_early),
         cmocka_unit_test(test_a_destroyed_stream_was_waited_for),
         cmocka_unit_test(test_refused_events_are_replaced_by_waiting),
+        cmocka_unit_test(test_another_threads_stream_is_waited_for),
+        cmocka_unit_test(test_a_per_thread_stream_is_one_queue),
+        cmocka_unit_test(test_threads_may_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
