@@ -5,7 +5,16 @@
 
 enum { MAKE_STEPS = 16, TIDY_STEPS = 14, SWAP_TIDY_STEPS = 24, PASSES_PER_STEP = 2, BEGIN_PASSES = 4 };
 enum { FEW_RUNS = 2, SOME_RUNS = 8, MANY_RUNS = 64 }; /* of the whole program */
-enum { MORE_PATIENCE = 3, FULL_PATIENCE = 5 };        /* two rounds of each kind, every second one loyal */
+
+/* By patience. Each way of making room finds plans where the others do not. */
+static const struct {
+    uint64_t runs; /* that an attempt may replay; UINT64_MAX = any number */
+    bool is_loyal, keeps_gradients;
+} manners[MOST_PATIENCE + 1] = {
+    {FEW_RUNS, false, false}, {SOME_RUNS, false, true},   {SOME_RUNS, true, true},  {MANY_RUNS, false, false},
+    {MANY_RUNS, true, true},  {UINT64_MAX, false, false}, {UINT64_MAX, true, true},
+};
+
 #define USUAL_SHARE     0.93
 #define LESS_HASTY_FROM 0.3 /* of the effort */
 #define PATIENT_FROM    0.5
@@ -89,13 +98,10 @@ static uint64_t give_up_at(const struct attempt_search *s)
     uint64_t run_ns = s->graph->clock[s->graph->problem->operation_count] + 1;
     if (s->best_ns != UINT64_MAX)
         return s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
-    if (s->request->any_will_do || s->request->patience >= FULL_PATIENCE || run_ns > UINT64_MAX / MANY_RUNS)
-        return UINT64_MAX;
-    if (s->request->patience)
-        return run_ns * (s->request->patience < MORE_PATIENCE ? SOME_RUNS : MANY_RUNS);
-    if (used > PATIENT_FROM)
-        return UINT64_MAX;
-    return run_ns * (used > LESS_HASTY_FROM ? SOME_RUNS : FEW_RUNS);
+    uint64_t runs = manners[s->request->patience].runs;
+    if (!s->request->patience && used > LESS_HASTY_FROM)
+        runs = used > PATIENT_FROM ? UINT64_MAX : SOME_RUNS;
+    return s->request->any_will_do || run_ns > UINT64_MAX / runs ? UINT64_MAX : run_ns * runs;
 }
 
 bool attempts_try(struct attempt_search *s, struct forward_settings settings)
@@ -112,7 +118,8 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.must_finish = !has_plan && !effort_is_used_up(s->request->effort); /* late is better than nothing */
     settings.give_up_ns = give_up_at(s);
     settings.is_patient = s->request->patience > 0;
-    settings.is_loyal = s->request->patience && s->request->patience % 2 == 0;
+    settings.is_loyal = manners[s->request->patience].is_loyal;
+    settings.keeps_gradients = manners[s->request->patience].keeps_gradients;
     settings.never_replays = s->request->may_not_replay;
     if (!s->request->may_swap)
         settings.swap_weight = -1;

@@ -30,6 +30,7 @@ struct forward_settings {
     struct effort *effort; /* spent here */
     bool is_patient;       /* a plan may be as long as it takes */
     bool is_loyal;         /* what an operation lost again and again while it waited is let go last */
+    bool keeps_gradients;  /* what is made from the turn on is let go last */
     bool must_finish;      /* goes on when the effort is spent */
 };
 

@@ -156,6 +156,12 @@ static bool needs_effort(const struct strategy *strategy)
     return strategy != &strategy_revolve && strategy != &strategy_log && strategy != &strategy_chain;
 }
 
+/* Before the last of many rounds, other strategies may still find what no editing comes to. */
+static bool edits_plans(const struct strategy *strategy)
+{
+    return strategy == &strategy_refine || strategy == &strategy_polish;
+}
+
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
@@ -174,6 +180,8 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
             is_extended = true;
         }
         bool can_run = !effort_is_used_up(request->effort) || !needs_effort(turn->strategy);
+        if (edits_plans(turn->strategy) && k >= 2 * TURNS && k + TURNS < count)
+            continue;
         if (can_run && may_run(turn->strategy, options) &&
             take_turn(turn, graph, is_hasty, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;

@@ -187,6 +187,12 @@ static double price_of(struct forward *f, uint32_t v, const struct need *need)
     return s->flat_hold ? 1e30 : cost_per_byte(f, v, need->until) * URGENT;
 }
 
+static bool is_from_before_turn(const struct forward *f, uint32_t v)
+{
+    uint32_t producer = f->versions[v].producer;
+    return producer == POLICY_NONE || producer < f->settings->turn;
+}
+
 static double score_of(struct forward *f, uint32_t v, struct need need)
 {
     const struct graph *g = f->graph;
@@ -202,7 +208,8 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
     score /= raise_to(distance, is_priced && s->flat_hold ? s->hold_beta : s->beta);
     if (s->weight)
         score *= s->weight[v];
-    return f->versions[v].bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
+    bool is_last_choice = f->versions[v].bytes <= s->small_bytes || (s->keeps_gradients && !is_from_before_turn(f, v));
+    return is_last_choice ? score * 1e9 + 1e9 : score;
 }
 
 static bool is_stale(const struct forward *f, candidate_key key)
@@ -379,12 +386,6 @@ static bool is_needed_by(const struct graph *g, uint32_t o, uint32_t v)
         if (g->needs[k] == v)
             return true;
     return false;
-}
-
-static bool is_from_before_turn(const struct forward *f, uint32_t v)
-{
-    uint32_t producer = f->versions[v].producer;
-    return producer == POLICY_NONE || producer < f->settings->turn;
 }
 
 /* v went though it is waited for. */
