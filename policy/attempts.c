@@ -6,13 +6,16 @@
 enum { MAKE_STEPS = 16, TIDY_STEPS = 14, SWAP_TIDY_STEPS = 24, PASSES_PER_STEP = 2, BEGIN_PASSES = 4 };
 enum { FEW_RUNS = 2, SOME_RUNS = 8, MANY_RUNS = 64 }; /* of the whole program */
 
-/* By patience. Each way of making room finds plans where the others do not. */
+/* By patience. Each way of making room finds plans where the others do not: near the floor operations take what others
+ * wait for in turns, gradients go for want of anything else, or what was given goes while its results are still there.
+ */
 static const struct {
     uint64_t runs; /* that an attempt may replay; UINT64_MAX = any number */
-    bool is_loyal, keeps_gradients;
+    bool is_loyal, keeps_gradients, keeps_given;
 } manners[MOST_PATIENCE + 1] = {
-    {FEW_RUNS, false, false}, {SOME_RUNS, false, true},   {SOME_RUNS, true, true},  {MANY_RUNS, false, false},
-    {MANY_RUNS, true, true},  {UINT64_MAX, false, false}, {UINT64_MAX, true, true},
+    {FEW_RUNS, false, false, false},   {SOME_RUNS, false, true, false},  {SOME_RUNS, true, true, true},
+    {SOME_RUNS, false, false, true},   {MANY_RUNS, false, false, false}, {MANY_RUNS, true, true, true},
+    {UINT64_MAX, false, false, false}, {UINT64_MAX, true, true, true},
 };
 
 #define USUAL_SHARE     0.93
@@ -120,6 +123,7 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.is_patient = s->request->patience > 0;
     settings.is_loyal = manners[s->request->patience].is_loyal;
     settings.keeps_gradients = manners[s->request->patience].keeps_gradients;
+    settings.keeps_given = manners[s->request->patience].keeps_given;
     settings.never_replays = s->request->may_not_replay;
     if (!s->request->may_swap)
         settings.swap_weight = -1;

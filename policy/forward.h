@@ -31,6 +31,7 @@ struct forward_settings {
     bool is_patient;       /* a plan may be as long as it takes */
     bool is_loyal;         /* what an operation lost again and again while it waited is let go last */
     bool keeps_gradients;  /* what is made from the turn on is let go last */
+    bool keeps_given;      /* what is given and cannot be made again is let go last, even where nothing needs it now */
     bool must_finish;      /* goes on when the effort is spent */
 };
 

@@ -5,6 +5,8 @@
 enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16, OFFER_STEPS = 4, DROP_STEPS = 18 };
 enum { FEW_LOSSES = 1 }; /* what is lost more often is asked for in turns with something else, perhaps for ever */
 
+#define LAST_CHOICE 1e9 /* above all usual scores */
+
 static bool is_absent(const struct forward *f, uint32_t v)
 {
     return !residency_has(&f->residency, v);
@@ -199,6 +201,9 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
     const struct forward_settings *s = f->settings;
     bool is_priced = s->hold && f->residency.position <= s->pivot;
     bool is_dead = need.until < f->residency.position || need.next == POLICY_NONE;
+    bool is_given = s->keeps_given && f->versions[v].producer == POLICY_NONE && !may_swap(f, v);
+    if (is_dead && is_given)
+        return LAST_CHOICE;
     if (is_dead && !(is_priced && s->hold[v] > 0))
         return -1;
     if (is_dead)
@@ -208,8 +213,9 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
     score /= raise_to(distance, is_priced && s->flat_hold ? s->hold_beta : s->beta);
     if (s->weight)
         score *= s->weight[v];
-    bool is_last_choice = f->versions[v].bytes <= s->small_bytes || (s->keeps_gradients && !is_from_before_turn(f, v));
-    return is_last_choice ? score * 1e9 + 1e9 : score;
+    bool is_gradient = s->keeps_gradients && !is_from_before_turn(f, v) && !may_swap(f, v);
+    bool is_last_choice = f->versions[v].bytes <= s->small_bytes || is_given || is_gradient;
+    return is_last_choice ? score * LAST_CHOICE + LAST_CHOICE : score;
 }
 
 static bool is_stale(const struct forward *f, candidate_key key)

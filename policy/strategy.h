@@ -34,7 +34,7 @@ struct strategy_request {
     uint64_t small_bytes;         /* versions of this size or less are not worth dropping */
 };
 
-enum { MOST_PATIENCE = 6 };
+enum { MOST_PATIENCE = 7 };
 
 enum strategy_result { STRATEGY_FOUND, STRATEGY_NOTHING, STRATEGY_NO_MEMORY };
 
