@@ -4,7 +4,20 @@
 #include <string.h>
 
 enum { MAKE_STEPS = 16, TIDY_STEPS = 14, SWAP_TIDY_STEPS = 24, PASSES_PER_STEP = 2, BEGIN_PASSES = 4 };
-enum { FEW_RUNS = 2, SOME_RUNS = 8 }; /* of the whole program */
+enum { FEW_RUNS = 2, SOME_RUNS = 8, MANY_RUNS = 64 }; /* of the whole program */
+
+/* By patience. Each way of making room finds plans where the others do not: near the floor operations take what others
+ * wait for in turns, gradients go for want of anything else, or what was given goes while its results are still there.
+ */
+static const struct {
+    uint64_t runs; /* that an attempt may replay; UINT64_MAX = any number */
+    bool is_loyal, keeps_gradients, keeps_given;
+} manners[MOST_PATIENCE + 1] = {
+    {FEW_RUNS, false, false, false},   {SOME_RUNS, false, true, false},  {SOME_RUNS, true, true, true},
+    {SOME_RUNS, false, false, true},   {MANY_RUNS, false, false, false}, {MANY_RUNS, true, true, true},
+    {UINT64_MAX, false, false, false}, {UINT64_MAX, true, true, true},
+};
+
 #define USUAL_SHARE     0.93
 #define LESS_HASTY_FROM 0.3 /* of the effort */
 #define PATIENT_FROM    0.5
@@ -88,9 +101,10 @@ static uint64_t give_up_at(const struct attempt_search *s)
     uint64_t run_ns = s->graph->clock[s->graph->problem->operation_count] + 1;
     if (s->best_ns != UINT64_MAX)
         return s->best_ns > UINT64_MAX / 2 ? UINT64_MAX : 2 * s->best_ns;
-    if (s->request->any_will_do || used > PATIENT_FROM || run_ns > UINT64_MAX / SOME_RUNS)
-        return UINT64_MAX;
-    return run_ns * (used > LESS_HASTY_FROM ? SOME_RUNS : FEW_RUNS);
+    uint64_t runs = manners[s->request->patience].runs;
+    if (!s->request->patience && used > LESS_HASTY_FROM)
+        runs = used > PATIENT_FROM ? UINT64_MAX : SOME_RUNS;
+    return s->request->any_will_do || run_ns > UINT64_MAX / runs ? UINT64_MAX : run_ns * runs;
 }
 
 bool attempts_try(struct attempt_search *s, struct forward_settings settings)
@@ -106,6 +120,10 @@ bool attempts_try(struct attempt_search *s, struct forward_settings settings)
     settings.effort = s->request->effort;
     settings.must_finish = !has_plan && !effort_is_used_up(s->request->effort); /* late is better than nothing */
     settings.give_up_ns = give_up_at(s);
+    settings.is_patient = s->request->patience > 0;
+    settings.is_loyal = manners[s->request->patience].is_loyal;
+    settings.keeps_gradients = manners[s->request->patience].keeps_gradients;
+    settings.keeps_given = manners[s->request->patience].keeps_given;
     settings.never_replays = s->request->may_not_replay;
     if (!s->request->may_swap)
         settings.swap_weight = -1;

@@ -7,7 +7,13 @@ struct candidate {
     uint32_t first_need, version;
 };
 
-enum { ITEMS_PER_OPERATION = 32, ITEMS_ALWAYS = 20000, EFFORT_STRIDE = 64 };
+enum {
+    ITEMS_PER_OPERATION = 32,
+    ITEMS_ALWAYS = 20000,
+    ITEMS_IF_PATIENT = 400000,
+    MOST_LOSSES = 200,
+    EFFORT_STRIDE = 64
+};
 
 static bool push_frame(struct forward *f, uint32_t operation)
 {
@@ -118,8 +124,9 @@ static enum forward_result failure(const struct forward *f)
 
 static bool is_worthless(const struct forward *f)
 {
-    uint64_t limit = (uint64_t)f->graph->problem->operation_count * ITEMS_PER_OPERATION + ITEMS_ALWAYS;
-    return f->replay_ns > f->settings->give_up_ns || f->items.count > limit;
+    uint64_t limit = (uint64_t)f->graph->problem->operation_count * ITEMS_PER_OPERATION;
+    limit += f->settings->is_patient ? ITEMS_IF_PATIENT : ITEMS_ALWAYS;
+    return f->replay_ns > f->settings->give_up_ns || f->items.count > limit || f->most_losses > MOST_LOSSES;
 }
 
 static bool fetch(struct forward *f, uint32_t v)

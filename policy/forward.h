@@ -28,6 +28,10 @@ struct forward_settings {
     uint64_t small_bytes;  /* versions up to this size are dropped only when nothing else is left */
     uint64_t give_up_ns;   /* replayed time at which the attempt is worthless */
     struct effort *effort; /* spent here */
+    bool is_patient;       /* a plan may be as long as it takes */
+    bool is_loyal;         /* what an operation lost again and again while it waited is let go last */
+    bool keeps_gradients;  /* what is made from the turn on is let go last */
+    bool keeps_given;      /* what is given and cannot be made again is let go last, even where nothing needs it now */
     bool must_finish;      /* goes on when the effort is spent */
 };
 

@@ -31,13 +31,14 @@ bool forward_state_begin(struct forward *f, const struct graph *g, const struct 
     *f = (struct forward){.graph = g, .settings = settings};
     f->versions = aligned_alloc(sizeof *f->versions, versions * sizeof *f->versions);
     f->operations = malloc(operations * sizeof *f->operations);
+    f->losses = calloc(versions, sizeof *f->losses);
     f->child_until = calloc(versions, sizeof(uint32_t));
     f->walk = malloc(versions * sizeof(uint32_t) + 4096);
     f->wake_next = malloc(versions * sizeof(uint32_t));
     f->wake_head = malloc(operations * sizeof(uint32_t));
     bool has_candidates = candidates_begin(&f->candidates, 2 * g->problem->version_count + LEAST_CANDIDATES);
     if (!residency_begin(&f->residency, g, settings->cap) || !has_candidates || !f->versions || !f->operations ||
-        !f->child_until || !f->walk || !f->wake_next || !f->wake_head)
+        !f->child_until || !f->losses || !f->walk || !f->wake_next || !f->wake_head)
         return false;
     memset(f->wake_head, 0xff, operations * sizeof(uint32_t));
     for (uint32_t o = 0; o < g->problem->operation_count; o++) {
@@ -59,6 +60,7 @@ void forward_state_end(struct forward *f)
     residency_end(&f->residency);
     free(f->versions);
     free(f->operations);
+    free(f->losses);
     free(f->child_until);
     free(f->walk);
     free(f->wake_next);
@@ -137,7 +139,9 @@ bool forward_step_operation(struct forward *f, uint32_t operation)
         residency_make_outputs(&f->residency, operation);
     else if (!residency_step(&f->residency, (struct plan_item){(uint32_t)verb, operation}))
         return false; /* making room took what is replaced */
-    if (!is_replay)
+    if (!is_replay) {
         pass_operation(f, operation);
+        f->most_losses = 0;
+    }
     return append(f, verb, operation);
 }

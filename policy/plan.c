@@ -11,8 +11,8 @@
 static const uint64_t DEFAULT_DEADLINE_NS = 300000000, FLOOR_SEARCH_NS = 1000000000;
 
 /* In the order in which they are asked, twice: first quickly, then thoroughly, with a share of the effort that is left.
- * Without a plan they are asked a third time, as quickly, but nothing is given up early; the exact search, which says
- * that there is none, thoroughly then as well. */
+ * Without a plan they are asked again, as quickly, and each time more patiently; the exact search, which says that
+ * there is none, thoroughly then as well. */
 static const struct turn {
     const struct strategy *strategy;
     double quick_share, thorough_share;
@@ -156,6 +156,12 @@ static bool needs_effort(const struct strategy *strategy)
     return strategy != &strategy_revolve && strategy != &strategy_log && strategy != &strategy_chain;
 }
 
+/* Before the last of many rounds, other strategies may still find what no editing comes to. */
+static bool edits_plans(const struct strategy *strategy)
+{
+    return strategy == &strategy_refine || strategy == &strategy_polish;
+}
+
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
@@ -167,17 +173,20 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
         const struct turn *turn = &turns[k % TURNS];
         bool is_hasty = k < TURNS && turn->strategy == &strategy_greedy && !request->is_alone;
         request->is_thorough = k / TURNS == 1 || (k >= 2 * TURNS && turn->strategy == &strategy_exact);
+        request->patience = k < 2 * TURNS ? 0 : (uint32_t)(k / TURNS) - 1;
         if (!best->items.items && effort_is_used_up(request->effort) && !is_extended) {
             request->effort->allowed =
                 request->effort->steps + allowed * (exact_can_search(graph) ? EXACT_PATIENCE : PATIENCE);
             is_extended = true;
         }
         bool can_run = !effort_is_used_up(request->effort) || !needs_effort(turn->strategy);
+        if (edits_plans(turn->strategy) && k >= 2 * TURNS && k + TURNS < count)
+            continue;
         if (can_run && may_run(turn->strategy, options) &&
             take_turn(turn, graph, is_hasty, request, best) == STRATEGY_NO_MEMORY)
             return STRATEGY_NO_MEMORY;
         if (k + 1 == count && !best->items.items && !request->is_alone)
-            count = 3 * TURNS;
+            count = (2 + MOST_PATIENCE) * TURNS;
     }
     return best->items.items ? STRATEGY_FOUND : STRATEGY_NOTHING;
 }

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 
 enum { CLOSURE_LIMIT = 48, RESCORE_LIMIT = 24, PROPAGATE_LIMIT = 32, URGENT = 16, OFFER_STEPS = 4, DROP_STEPS = 18 };
+enum { FEW_LOSSES = 1 }; /* what is lost more often is asked for in turns with something else, perhaps for ever */
+
+#define LAST_CHOICE 1e9 /* above all usual scores */
 
 static bool is_absent(const struct forward *f, uint32_t v)
 {
@@ -186,12 +189,21 @@ static double price_of(struct forward *f, uint32_t v, const struct need *need)
     return s->flat_hold ? 1e30 : cost_per_byte(f, v, need->until) * URGENT;
 }
 
+static bool is_from_before_turn(const struct forward *f, uint32_t v)
+{
+    uint32_t producer = f->versions[v].producer;
+    return producer == POLICY_NONE || producer < f->settings->turn;
+}
+
 static double score_of(struct forward *f, uint32_t v, struct need need)
 {
     const struct graph *g = f->graph;
     const struct forward_settings *s = f->settings;
     bool is_priced = s->hold && f->residency.position <= s->pivot;
     bool is_dead = need.until < f->residency.position || need.next == POLICY_NONE;
+    bool is_given = s->keeps_given && f->versions[v].producer == POLICY_NONE && !may_swap(f, v);
+    if (is_dead && is_given)
+        return LAST_CHOICE;
     if (is_dead && !(is_priced && s->hold[v] > 0))
         return -1;
     if (is_dead)
@@ -201,7 +213,9 @@ static double score_of(struct forward *f, uint32_t v, struct need need)
     score /= raise_to(distance, is_priced && s->flat_hold ? s->hold_beta : s->beta);
     if (s->weight)
         score *= s->weight[v];
-    return f->versions[v].bytes <= s->small_bytes ? score * 1e9 + 1e9 : score;
+    bool is_gradient = s->keeps_gradients && !is_from_before_turn(f, v) && !may_swap(f, v);
+    bool is_last_choice = f->versions[v].bytes <= s->small_bytes || is_given || is_gradient;
+    return is_last_choice ? score * LAST_CHOICE + LAST_CHOICE : score;
 }
 
 static bool is_stale(const struct forward *f, candidate_key key)
@@ -380,13 +394,17 @@ static bool is_needed_by(const struct graph *g, uint32_t o, uint32_t v)
     return false;
 }
 
-static bool is_from_before_turn(const struct forward *f, uint32_t v)
+/* v went though it is waited for. */
+static void count_loss(struct forward *f, uint32_t v)
 {
-    uint32_t producer = f->versions[v].producer;
-    return producer == POLICY_NONE || producer < f->settings->turn;
+    struct forward_loss *r = &f->losses[v];
+    r->count = r->position == f->residency.position ? r->count + 1 : 1;
+    r->position = f->residency.position;
+    f->most_losses = r->count > f->most_losses ? r->count : f->most_losses;
 }
 
-static bool drop_waiting_from(struct forward *f, bool is_before_turn)
+/* most_losses: what was lost more often stays. */
+static bool drop_waiting_from(struct forward *f, bool is_before_turn, uint32_t most_losses)
 {
     const struct graph *g = f->graph;
     uint32_t top = f->frames[f->frame_count - 1].operation;
@@ -396,8 +414,11 @@ static bool drop_waiting_from(struct forward *f, bool is_before_turn)
             uint32_t v = g->needs[n], position = f->residency.position;
             const struct forward_version *version = &f->versions[v];
             if (!is_absent(f, v) && version->bytes && version->droppable_from <= position &&
-                is_from_before_turn(f, v) == is_before_turn && !is_needed_by(g, top, v) && drop(f, v, need_of(f, v)))
+                is_from_before_turn(f, v) == is_before_turn && forward_losses(f, v) <= most_losses &&
+                !is_needed_by(g, top, v) && drop(f, v, need_of(f, v))) {
+                count_loss(f, v);
                 return true;
+            }
         }
     }
     return false;
@@ -407,7 +428,11 @@ static bool drop_waiting_from(struct forward *f, bool is_before_turn)
  * last, since making them again takes the whole way back. */
 static bool drop_waiting(struct forward *f)
 {
-    return f->frame_count >= 2 && (drop_waiting_from(f, true) || drop_waiting_from(f, false));
+    if (f->frame_count < 2)
+        return false;
+    if (f->settings->is_loyal && (drop_waiting_from(f, true, FEW_LOSSES) || drop_waiting_from(f, false, FEW_LOSSES)))
+        return true;
+    return drop_waiting_from(f, true, UINT32_MAX) || drop_waiting_from(f, false, UINT32_MAX);
 }
 
 /* What is likely to be scored next is fetched into the cache. */
@@ -450,7 +475,7 @@ static bool drop_least(struct forward *f)
         if (!is_still_least(f, v, score) && rescored++ < RESCORE_LIMIT)
             continue;
         bool is_dear = score > 0 && !is_from_before_turn(f, v) && f->frame_count >= 2;
-        if (is_dear && drop_waiting_from(f, true))
+        if (is_dear && drop_waiting_from(f, true, f->settings->is_loyal ? FEW_LOSSES : UINT32_MAX))
             return true;
         forget_candidate(f, v);
         if (drop(f, v, need))

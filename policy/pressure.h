@@ -40,6 +40,11 @@ struct forward_operation {
     uint32_t need_first, read_end, need_end; /* places in graph.needs: reads, then what is needed beside */
 };
 
+/* How often a version was dropped while an operation waited for it, the program standing at one position. */
+struct forward_loss {
+    uint32_t position, count;
+};
+
 struct forward {
     const struct graph *graph;
     const struct forward_settings *settings;
@@ -48,9 +53,11 @@ struct forward {
     uint64_t replay_ns;
     struct forward_version *versions;
     struct forward_operation *operations;
-    uint32_t *child_until; /* per version: no absent child is needed later */
-    uint32_t *wake_head;   /* per position: versions to consider again from there on */
-    uint32_t *wake_next;   /* per version; own index = not in any list */
+    struct forward_loss *losses; /* per version */
+    uint32_t most_losses;        /* of any version at the present position */
+    uint32_t *child_until;       /* per version: no absent child is needed later */
+    uint32_t *wake_head;         /* per position: versions to consider again from there on */
+    uint32_t *wake_next;         /* per version; own index = not in any list */
     uint32_t visit;
     struct candidates candidates; /* room for twice as many as there are versions */
     uint32_t *walk;               /* scratch stack, version_count entries */
@@ -66,6 +73,13 @@ void forward_state_end(struct forward *f);
 bool forward_step(struct forward *f, enum plan_verb verb, uint32_t index);
 /* Takes the next operation's run, or the replay of an earlier one: what it reads is there, and so is room. */
 bool forward_step_operation(struct forward *f, uint32_t operation);
+
+/* How often was v dropped since the program's last operation though another one waited for it? */
+static inline uint32_t forward_losses(const struct forward *f, uint32_t v)
+{
+    const struct forward_loss *r = &f->losses[v];
+    return f->most_losses && r->position == f->residency.position ? r->count : 0;
+}
 
 /* Makes v a candidate, or scores it again. */
 void pressure_offer(struct forward *f, uint32_t version);

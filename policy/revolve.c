@@ -163,7 +163,7 @@ static bool is_first_choice(const struct chain *chain, struct slots slots)
 static bool is_its_turn(const struct strategy_request *request, const struct chain *chain, struct slots slots)
 {
     bool has_other = request->best && request->best->items;
-    if (request->is_alone)
+    if (request->is_alone || request->patience == 1)
         return true;
     return is_first_choice(chain, slots) ? !has_other : has_other && is_bare(chain);
 }
@@ -175,7 +175,8 @@ static enum strategy_result make(const struct graph *graph, const struct strateg
     struct attempt_search search;
     if (request->is_thorough || !request->cut)
         return STRATEGY_NOTHING;
-    enum chain_result found = chain_find(&chain, graph, request->pivot, MOST_STAGES, !is_binomial || request->is_alone);
+    enum chain_result found =
+        chain_find(&chain, graph, request->pivot, MOST_STAGES, !is_binomial || request->is_alone || request->patience);
     if (found != CHAIN_FOUND)
         return found == CHAIN_NONE ? STRATEGY_NOTHING : STRATEGY_NO_MEMORY;
     attempts_begin(&search, graph, request);

@@ -20,6 +20,7 @@ struct strategy_request {
     uint64_t cap;
     bool may_swap, may_not_replay;
     bool is_thorough;    /* false in the first round: try only what is most likely to win */
+    uint32_t patience;   /* 0 in the two usual rounds, then the number of those that follow while there is no plan */
     bool any_will_do;    /* stop at the first plan under the cap */
     bool is_alone;       /* no other strategy is asked: a plan is wanted even where others do better */
     uint32_t pivot;      /* position at which the undropped run holds most */
@@ -32,6 +33,8 @@ struct strategy_request {
     struct incumbent *incumbent;  /* kept up to date by attempts_try */
     uint64_t small_bytes;         /* versions of this size or less are not worth dropping */
 };
+
+enum { MOST_PATIENCE = 7 };
 
 enum strategy_result { STRATEGY_FOUND, STRATEGY_NOTHING, STRATEGY_NO_MEMORY };
 

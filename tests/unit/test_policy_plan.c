@@ -229,6 +229,29 @@ static void test_little_time(void **state)
     }
 }
 
+/* Where the usual rounds find nothing: chains with tails, random networks, what is given and may go too early. */
+static void test_near_the_floor(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double of_floor;
+    } points[] = {{"resnet:20", 1.6}, {"training:100:2", 1.35}, {"recurrent:60", 1.1}};
+    for (size_t k = 0; k < sizeof points / sizeof points[0]; k++) {
+        struct problem_builder b = {0};
+        struct plan plan;
+        char why[256] = "";
+        assert_true(generate_named(&b, points[k].name, why, sizeof why));
+        double cap = points[k].of_floor * (double)policy_floor_bytes(&b.problem);
+        struct policy_options options = {.cap_bytes = (uint64_t)cap};
+        if (policy_make_plan(&b.problem, &options, &plan, NULL, why, sizeof why) != POLICY_OK)
+            fail_msg("%s at %g of its floor: %s", points[k].name, points[k].of_floor, why);
+        assert_plan_is_right(&b.problem, &plan, &options);
+        plan_release(&plan);
+        builder_release(&b);
+    }
+}
+
 /* Problems too large for the exact search, against their certificates. */
 static void test_near_the_bound(void **state)
 {
@@ -411,6 +434,6 @@ int main(void)
         cmocka_unit_test(test_random_problems), cmocka_unit_test(test_each_strategy), cmocka_unit_test(test_same_again),
         cmocka_unit_test(test_little_time),     cmocka_unit_test(test_only_exact),    cmocka_unit_test(test_claims),
         cmocka_unit_test(test_near_the_bound),  cmocka_unit_test(test_both_means),    cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_recurrent),       cmocka_unit_test(test_resnet)};
+        cmocka_unit_test(test_near_the_floor),  cmocka_unit_test(test_recurrent),     cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
