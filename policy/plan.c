@@ -94,10 +94,17 @@ static uint64_t effort_deadline(const struct graph *graph, const struct policy_o
     return deadline > least ? deadline : least;
 }
 
+static struct effort effort_allowed(const struct graph *graph, const struct policy_options *options)
+{
+    struct effort effort = effort_of(effort_deadline(graph, options));
+    effort.wall_end = options->is_untimed ? UINT64_MAX : effort.wall_end;
+    return effort;
+}
+
 static struct strategy_request request_for(const struct graph *graph, const struct policy_options *options,
                                            uint64_t cap, struct effort *effort)
 {
-    *effort = effort_of(effort_deadline(graph, options));
+    *effort = effort_allowed(graph, options);
     struct strategy_request request = {.cap = cap,
                                        .may_swap = options->may_swap,
                                        .may_not_replay = options->may_not_replay,
@@ -367,7 +374,7 @@ static enum strategy_result make_by_one(const struct graph *graph, const struct 
     struct best found = {0};
     options.may_not_replay = is_swap;
     options.may_swap = is_swap;
-    *request->effort = effort_of(effort_deadline(graph, &options));
+    *request->effort = effort_allowed(graph, &options);
     request->give_up_ns = UINT64_MAX;
     request->may_not_replay = is_swap;
     request->may_swap = is_swap;
@@ -401,7 +408,7 @@ static enum strategy_result make_by_any(const struct graph *graph, const struct 
             result = make_by_one(graph, options, request, true, best);
         if (result == STRATEGY_NO_MEMORY || !may_gain(best))
             return result == STRATEGY_NO_MEMORY ? result : STRATEGY_FOUND;
-        *request->effort = effort_of(effort_deadline(graph, options));
+        *request->effort = effort_allowed(graph, options);
         request->give_up_ns = best->items.items ? best->found.added_nanoseconds : UINT64_MAX;
     }
     return make_best(graph, options, request, best);

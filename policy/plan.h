@@ -48,6 +48,7 @@ struct policy_options {
     bool may_swap;
     bool may_not_replay;       /* swapping alone */
     bool is_brief;             /* for a running program: small problems get a small part of the deadline */
+    bool is_untimed;           /* no clock stops it, only the effort: the same plan on any machine, however slow */
     const char *only_strategy; /* NULL: all, best wins */
 };
 

@@ -52,7 +52,7 @@ static void compare_at(const struct policy_problem *problem, uint64_t cap, uint6
 {
     struct plan plan;
     uint64_t least = exhaustive_added_ns(problem, cap);
-    struct policy_options options = {.cap_bytes = cap, .deadline_ns = 4000000};
+    struct policy_options options = {.cap_bytes = cap, .deadline_ns = 4000000, .is_untimed = true};
     enum policy_status status = policy_make_plan(problem, &options, &plan, NULL, NULL, 0);
     assert_true(status == POLICY_OK || status == POLICY_INFEASIBLE);
     if (least == EXHAUSTIVE_NONE) {

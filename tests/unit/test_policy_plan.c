@@ -62,7 +62,8 @@ static double try_cap(const struct policy_problem *problem, uint64_t cap, bool m
     struct plan plan;
     char why[256] = "";
     uint64_t floor = 0;
-    struct policy_options options = {.cap_bytes = cap, .may_swap = may_swap, .deadline_ns = deadline};
+    struct policy_options options = {
+        .cap_bytes = cap, .may_swap = may_swap, .deadline_ns = deadline, .is_untimed = true};
     enum policy_status status = policy_make_plan(problem, &options, &plan, &floor, why, sizeof why);
     if (status == POLICY_INFEASIBLE) {
         assert_true(floor > cap);
@@ -196,6 +197,7 @@ static uint64_t added_by(const struct policy_problem *problem, double share, con
     struct plan plan;
     struct policy_options options = {.cap_bytes = (uint64_t)(share * (double)undropped_peak(problem)),
                                      .deadline_ns = 100000000,
+                                     .is_untimed = true,
                                      .only_strategy = only};
     if (policy_make_plan(problem, &options, &plan, NULL, NULL, 0) != POLICY_OK)
         return UINT64_MAX;
@@ -243,7 +245,7 @@ static void test_near_the_floor(void **state)
         char why[256] = "";
         assert_true(generate_named(&b, points[k].name, why, sizeof why));
         double cap = points[k].of_floor * (double)policy_floor_bytes(&b.problem);
-        struct policy_options options = {.cap_bytes = (uint64_t)cap};
+        struct policy_options options = {.cap_bytes = (uint64_t)cap, .is_untimed = true};
         if (policy_make_plan(&b.problem, &options, &plan, NULL, why, sizeof why) != POLICY_OK)
             fail_msg("%s at %g of its floor: %s", points[k].name, points[k].of_floor, why);
         assert_plan_is_right(&b.problem, &plan, &options);
@@ -265,7 +267,8 @@ static void test_near_the_bound(void **state)
         snprintf(name, sizeof name, "training:40:%u", (unsigned)seed);
         assert_true(generate_named(&b, name, why, sizeof why));
         uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
-        struct policy_options options = {.cap_bytes = floor + (peak - floor) / 2, .deadline_ns = 40000000};
+        struct policy_options options = {
+            .cap_bytes = floor + (peak - floor) / 2, .deadline_ns = 40000000, .is_untimed = true};
         if (policy_make_plan(&b.problem, &options, &plan, NULL, NULL, 0) == POLICY_OK) {
             double run = (double)plan.run_nanoseconds;
             sum += (run + (double)plan.added_nanoseconds) / (run + (double)plan.bound_nanoseconds);
@@ -305,7 +308,8 @@ static void test_claims(void **state)
         struct plan longest, plan;
         make_any(&b, seed);
         uint64_t peak = undropped_peak(&b.problem), floor = policy_floor_bytes(&b.problem);
-        struct policy_options options = {.cap_bytes = floor + (peak - floor) * (seed % 3) / 4, .deadline_ns = 30000000};
+        struct policy_options options = {
+            .cap_bytes = floor + (peak - floor) * (seed % 3) / 4, .deadline_ns = 30000000, .is_untimed = true};
         bool is_possible = policy_make_plan(&b.problem, &options, &longest, NULL, NULL, 0) == POLICY_OK;
         for (options.deadline_ns = 2000; is_possible && options.deadline_ns < 2000000; options.deadline_ns *= 3) {
             enum policy_status status = policy_make_plan(&b.problem, &options, &plan, NULL, NULL, 0);

@@ -15,7 +15,8 @@ static uint64_t forward_steps(uint32_t steps, uint32_t slots, const char *strate
     char why[200] = "";
     generate_revolve_chain(&b, steps, 1, 1);
     assert_false(b.has_failed);
-    struct policy_options options = {.cap_bytes = slots + 2, .deadline_ns = 50000000, .only_strategy = strategy};
+    struct policy_options options = {
+        .cap_bytes = slots + 2, .deadline_ns = 50000000, .is_untimed = true, .only_strategy = strategy};
     if (policy_make_plan(&b.problem, &options, &plan, NULL, why, sizeof why) != POLICY_OK)
         fail_msg("n %u, %u slots: %s", steps, slots, why);
     assert_true(plan.peak_bytes <= slots + 2);
