@@ -235,12 +235,14 @@ bool live_restore(struct live *live, CUresult *result)
     *result = CUDA_SUCCESS;
     live->is_restoring = true;
     reside_allow_eviction(true);
+    reside_spare_planned(false);
     bool is_done = true;
     use_kept_copies(live);
     if (has_away(live)) {
         move_aside(live, SCRIPT_NONE);
         is_done = rebuild_held(live, result);
     }
+    reside_spare_planned(true);
     live->is_restoring = false;
     return is_done;
 }

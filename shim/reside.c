@@ -8,7 +8,7 @@
 #include "shim/inside.h"
 
 static struct {
-    bool is_forbidden;
+    bool is_forbidden, takes_planned;
     void (*before_eviction)(uint32_t stream);
     void (*before_taking_planned)(void);
 } state;
@@ -21,6 +21,11 @@ void reside_allow_eviction(bool is_allowed)
 void reside_before_eviction(void (*call)(uint32_t stream))
 {
     state.before_eviction = call;
+}
+
+void reside_spare_planned(bool is_spared)
+{
+    state.takes_planned = !is_spared;
 }
 
 void reside_before_taking_planned(void (*call)(void))
@@ -76,7 +81,7 @@ bool reside_make_room(uint32_t count, uint32_t stream)
         state.before_eviction(stream);
     }
     hidden_collect(stream);
-    if (!evict(count, stream, true)) {
+    if (!state.takes_planned && !evict(count, stream, true)) {
         return false;
     }
     if (frames_available() < count && state.before_taking_planned != NULL) {

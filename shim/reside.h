@@ -15,6 +15,7 @@ void reside_before_eviction(void (*call)(uint32_t stream));
 
 /* What a plan in progress counts on goes last, and only after this call: the plan must have been left then. */
 void reside_before_taking_planned(void (*call)(void));
+void reside_spare_planned(bool is_spared); /* false while a plan is left: whatever was used longest ago goes first */
 
 /* `count` frames are free afterwards. */
 bool reside_make_room(uint32_t count, uint32_t stream);

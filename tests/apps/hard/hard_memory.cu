@@ -194,6 +194,54 @@ static int filled_later()
     return finish(net);
 }
 
+static __global__ void mask_of(unsigned char *mask, const float *y, size_t count, size_t step)
+{
+    size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * step;
+    if (i < count)
+        mask[i] = y[i / 4] * static_cast<float>(1 + i % 4) > 0.25f ? 3 : 2;
+}
+
+static __global__ void add_mask(float *dw, const unsigned char *mask, size_t count, size_t step)
+{
+    unsigned sum = 0;
+    for (size_t i = threadIdx.x * step; i < count; i += W * step)
+        sum += mask[i];
+    dw[threadIdx.x] += static_cast<float>(sum) * 1e-6f;
+}
+
+/* Masks of single bytes, of which the last one, or every second one, is never written. */
+static int masks()
+{
+    constexpr size_t BYTES = 4 * N;
+    chain net = make_chain(LAYERS);
+    std::vector<unsigned char *> mask(LAYERS);
+    for (int i = 0; i < ITERATIONS; i++) {
+        upload(net, i);
+        for (int l = 0; l < LAYERS; l++) {
+            size_t step = 1 + l % 2;
+            net.y[l + 1] = make<float>(N);
+            layer_forward(net, l);
+            mask[l] = make<unsigned char>(BYTES);
+            mask_of<<<blocks(BYTES), 256>>>(mask[l], net.y[l + 1], BYTES - 1, step);
+        }
+        float loss = read_loss(net), *dy = start_backward(net);
+        for (int l = LAYERS; l-- > 0;) {
+            float *dx = make<float>(N);
+            layer_backward(net, l, dx, dy);
+            add_mask<<<1, W>>>(net.dw + l * W, mask[l], BYTES - 1, 1 + l % 2);
+            drop(mask[l]);
+            drop(dy);
+            drop(net.y[l + 1]);
+            dy = dx;
+        }
+        drop(dy);
+        drop(net.y[0]);
+        run_step(net);
+        printf("iter %d loss %a\n", i, static_cast<double>(loss));
+    }
+    return finish(net);
+}
+
 /* The program has an allocator of its own over one large allocation per eight layers. */
 static int arenas()
 {
@@ -422,6 +470,7 @@ int main(int argc, char **argv)
                                {"workspace", workspace},
                                {"views", views},
                                {"filled-later", filled_later},
+                               {"masks", masks},
                                {"arenas", arenas},
                                {"padding", padding},
                                {"odd-sizes", odd_sizes},
