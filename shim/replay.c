@@ -329,6 +329,9 @@ static void undo_targets(struct live *live, const struct script_operation *scrip
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct script_touch *touch = &live->script->touches[script->first_touch + i];
+        if (targets[i].place != SCRIPT_NONE) { /* it may be being filled, or copied to */
+            last_use_note(&space_place(targets[i].place)->last, live->stream);
+        }
         if (targets[i].is_temporary) {
             space_give_place(targets[i].place);
         } else if (targets[i].is_rebuilt && touch->reads == SCRIPT_NONE && targets[i].place != SCRIPT_NONE) {
