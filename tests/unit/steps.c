@@ -300,6 +300,9 @@ bool steps_follow_one(const struct step *step)
     bool is_done = follow_operation(&p.operation, launch_signature(&p.operation), &touches, state.stream, &result);
     REQUIRE(frames_is_valid() && space_is_valid());
     if (is_done) {
+        if (result != CUDA_SUCCESS && fake_has_failed()) {
+            _exit(REFUSED_STATUS);
+        }
         REQUIRE_EQUAL(result, CUDA_SUCCESS);
         expect_step(step);
     }

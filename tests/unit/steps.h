@@ -10,6 +10,7 @@
 #define LARGE          (3u * CORE_FRAME)
 #define WORDS          (LARGE / 8)
 #define STOPPED_STATUS 3
+#define REFUSED_STATUS 98 /* the driver was told to refuse the step itself: the child ends there */
 #define MAX_BUFFERS    12u
 
 /* COUNT: like MIX, and adds to the words of `right` (given); TURN: like MIX, and changes `right` as well. */

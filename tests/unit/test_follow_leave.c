@@ -229,7 +229,45 @@ core_test(an_iteration_begins_only_where_it_did)
 }
 core_test(what_is_given_comes_in_at_the_beginning)
 
-    int main(void)
+    /* 0 counts in what is given: its replay works on a copy of that, in memory that is given back when a call is
+       refused. */
+    static const struct step counted[] = {{COUNT, 3, 0, 1, 0}, {MIX, 4, 3, 2, 0}, {MIX, 5, 4, 2, 0}, {MIX, 6, 5, 3, 0}};
+
+static void a_refused_replay_is_undone(const void *argument)
+{
+    static const struct plan_item items[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},    {PLAN_DROP, 0},
+                                             {PLAN_RUN, 2}, {PLAN_REPLAY, 0}, {PLAN_RUN, 3}};
+    steps_open(100, FAKE_LATE);
+    INSTALL(counted, items, true);
+    steps_begin();
+    REQUIRE(steps_follow_one(&counted[0]) && steps_follow_one(&counted[1]) && steps_follow_one(&counted[2]));
+    fake_fail(*(const uint64_t *)argument, false);
+    bool is_done = steps_follow_one(&counted[3]);
+    bool has_failed = fake_has_failed();
+    fake_fail(0, false);
+    REQUIRE(is_done || has_failed);
+    driver.cuCtxSynchronize(); /* what was under way has somewhere to go */
+    if (is_done) {
+        follow_finish();
+    }
+    steps_check_held();
+    _exit(has_failed ? 0 : 99);
+}
+
+static void test_a_refused_replay_is_undone(void **unused)
+{
+    (void)unused;
+    int status = 0;
+    uint64_t nth = 1;
+    for (; nth < 200 && status != 99; nth++) {
+        status = child_run(a_refused_replay_is_undone, &nth);
+        if (status != 0 && status != 99 && status != STOPPED_STATUS && status != REFUSED_STATUS)
+            fail_msg("call %llu refused: status %d", (unsigned long long)nth, status);
+    }
+    assert_in_range(nth, 8, 199);
+}
+
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_chain_can_be_left_anywhere),
@@ -242,6 +280,7 @@ core_test(what_is_given_comes_in_at_the_beginning)
         cmocka_unit_test(test_pinning_what_a_plan_drops_leaves),
         cmocka_unit_test(test_an_iteration_begins_only_where_it_did),
         cmocka_unit_test(test_what_is_given_comes_in_at_the_beginning),
+        cmocka_unit_test(test_a_refused_replay_is_undone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
