@@ -32,7 +32,8 @@ enum {
     BRIEF_PER_OPERATION_NS = 20000,
     LEAST_PER_OPERATION_NS = 4800, /* below, a large problem would be left to the first strategy */
     PATIENCE = 1,                  /* times the effort in addition, where there is no plan yet; */
-    EXACT_PATIENCE = 3             /* the same for a graph that may be searched to the end */
+    EXACT_PATIENCE = 3,            /* the same for a graph that may be searched to the end; */
+    PATIENT_OPERATIONS = 50000     /* in proportion less for more: what is not counted as effort grows as well */
 };
 
 struct best {
@@ -169,6 +170,15 @@ static bool edits_plans(const struct strategy *strategy)
     return strategy == &strategy_refine || strategy == &strategy_polish;
 }
 
+/* In addition to `allowed`, where there is no plan yet. */
+static uint64_t more_effort(const struct graph *graph, uint64_t allowed)
+{
+    if (exact_can_search(graph))
+        return allowed * EXACT_PATIENCE;
+    uint32_t count = graph->problem->operation_count;
+    return count > PATIENT_OPERATIONS ? allowed * PATIENCE * PATIENT_OPERATIONS / count : allowed * PATIENCE;
+}
+
 static enum strategy_result run_strategies(const struct graph *graph, const struct policy_options *options,
                                            struct strategy_request *request, struct best *best)
 {
@@ -182,8 +192,7 @@ static enum strategy_result run_strategies(const struct graph *graph, const stru
         request->is_thorough = k / TURNS == 1 || (k >= 2 * TURNS && turn->strategy == &strategy_exact);
         request->patience = k < 2 * TURNS ? 0 : (uint32_t)(k / TURNS) - 1;
         if (!best->items.items && effort_is_used_up(request->effort) && !is_extended) {
-            request->effort->allowed =
-                request->effort->steps + allowed * (exact_can_search(graph) ? EXACT_PATIENCE : PATIENCE);
+            request->effort->allowed = request->effort->steps + more_effort(graph, allowed);
             is_extended = true;
         }
         bool can_run = !effort_is_used_up(request->effort) || !needs_effort(turn->strategy);
