@@ -140,18 +140,23 @@ static bool place_rebuilt(struct live *live, uint32_t version, uint32_t *place, 
     return true;
 }
 
+/* Where the content is that a touch of a replay finds; SPACE_NONE: nowhere. */
+static uint32_t place_read(const struct live *live, const struct script_touch *touch)
+{
+    if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state == VERSION_PRESENT) {
+        return live->versions[touch->reads].place;
+    }
+    const struct allocation *allocation = held_by(live, touch->slot);
+    bool is_at_home = live->script->slots[touch->slot].kind != SLOT_PLANNED && allocation != NULL;
+    return is_at_home ? allocation->home : SPACE_NONE;
+}
+
 /* The write of this touch is wanted by nobody: it goes to memory that is given back afterwards. */
 static bool target_unwanted(struct live *live, const struct script_touch *touch, struct target *target,
                             CUresult *result)
 {
     const struct script_slot *slot = &live->script->slots[touch->slot];
-    struct allocation *allocation = held_by(live, touch->slot);
-    uint32_t source = SPACE_NONE;
-    if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state == VERSION_PRESENT) {
-        source = live->versions[touch->reads].place;
-    } else if (slot->kind != SLOT_PLANNED && allocation != NULL) {
-        source = allocation->home;
-    }
+    uint32_t source = place_read(live, touch);
     if (!own_place(live, slot->bytes, &target->place, result)) {
         return false;
     }
@@ -349,12 +354,9 @@ static void undo_targets(struct live *live, const struct script_operation *scrip
 static void follow_inputs(struct live *live, const struct script_operation *script)
 {
     for (uint32_t i = 0; i < script->touch_count; i++) {
-        const struct script_touch *touch = &live->script->touches[script->first_touch + i];
-        const struct allocation *allocation = held_by(live, touch->slot);
-        if (touch->reads != SCRIPT_NONE && live->versions[touch->reads].state == VERSION_PRESENT) {
-            streams_follow(&space_place(live->versions[touch->reads].place)->last, live->stream);
-        } else if (live->script->slots[touch->slot].kind != SLOT_PLANNED && allocation != NULL) {
-            streams_follow(&space_place(allocation->home)->last, live->stream);
+        uint32_t place = place_read(live, &live->script->touches[script->first_touch + i]);
+        if (place != SPACE_NONE) {
+            streams_follow(&space_place(place)->last, live->stream);
         }
     }
 }

@@ -64,11 +64,16 @@ static struct marker *oldest_marker(struct stream *stream, uint64_t sequence)
     return best;
 }
 
+static bool is_elsewhere(const struct stream *stream)
+{
+    return stream->owner != 0 && stream->at != this_thread();
+}
+
 /* CU_STREAM_PER_THREAD means another stream in each thread. What one thread submits to the stream of another goes to
  * its own, behind what is there; whoever comes next waits for that. So it is one queue, whoever acts. */
 static void come_here(struct stream *stream)
 {
-    if (stream->owner == 0 || stream->at == this_thread()) {
+    if (!is_elsewhere(stream)) {
         return;
     }
     struct marker *last = oldest_marker(stream, stream->submitted);
@@ -211,11 +216,6 @@ static bool wait_for_event(uint32_t waiter, CUevent event)
     return true;
 }
 
-static bool is_elsewhere(const struct stream *stream)
-{
-    return stream->owner != 0 && stream->at != this_thread();
-}
-
 /* An event behind everything submitted so far; NULL: none can be had. */
 static CUevent event_at_end(struct stream *stream)
 {
@@ -294,11 +294,7 @@ void streams_follow(struct last_use *use, uint32_t waiter)
 
 void streams_order_others(uint64_t mask, uint32_t waiter)
 {
-    while (mask != 0) {
-        uint32_t earlier = (uint32_t)__builtin_ctzll(mask);
-        mask &= mask - 1;
-        order_one(earlier, waiter);
-    }
+    streams_order_use(&(struct last_use){.streams = mask, .stream = STREAMS_NONE}, waiter);
 }
 
 static void finish_one(uint32_t number, uint64_t sequence)

@@ -143,6 +143,13 @@ static void make(uint32_t first, uint32_t count)
     REQUIRE_EQUAL(state.problem.version_count, state.script.version_count);
 }
 
+/* The script made last gets this plan. */
+static void annotate(struct plan_item *items, uint32_t count)
+{
+    state.script.plan = (struct plan){.items = items, .item_count = count};
+    learn_annotate(&state.script, &state.problem);
+}
+
 static const struct script_touch *touch(uint32_t operation, uint32_t index)
 {
     return &state.script.touches[state.script.operations[operation].first_touch + index];

@@ -370,8 +370,7 @@ core_test(durations_are_measured)
     uint32_t va = touch(0, 0)->writes, vb = touch(1, 0)->writes, vc = touch(2, 0)->writes;
     struct plan_item items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_DROP, va}, {PLAN_DROP, vb}, {PLAN_RUN, 2},
                                 {PLAN_REPLAY, 0}, {PLAN_REPLAY, 1}, {PLAN_DROP, va}, {PLAN_RUN, 3}};
-    state.script.plan = (struct plan){.items = items, .item_count = sizeof items / sizeof items[0]};
-    learn_annotate(&state.script, &state.problem);
+    annotate(items, sizeof items / sizeof items[0]);
     const struct script_version *versions = state.script.versions;
     REQUIRE(versions[va].is_rebuilt && versions[vb].is_rebuilt && !versions[vc].is_rebuilt);
     REQUIRE(versions[vb].is_checked); /* the program reads it; a only serves to rebuild b, unless it is kept */
@@ -403,20 +402,17 @@ core_test(a_plan_says_what_is_compared)
     uint32_t begun = touch(0, 0)->writes, done = touch(2, 0)->writes, vb = touch(1, 0)->writes;
     struct plan_item begun_items[] = {{PLAN_RUN, 0},    {PLAN_DROP, begun}, {PLAN_RUN, 1},
                                       {PLAN_REPLAY, 0}, {PLAN_RUN, 2},      {PLAN_RUN, 3}};
-    state.script.plan = (struct plan){.items = begun_items, .item_count = sizeof begun_items / sizeof begun_items[0]};
-    learn_annotate(&state.script, &state.problem);
+    annotate(begun_items, sizeof begun_items / sizeof begun_items[0]);
     REQUIRE(slot(0, 0)->is_filled && !slot(1, 0)->is_filled);
     make(0, 4);
     struct plan_item done_items[] = {{PLAN_RUN, 0},    {PLAN_RUN, 1},    {PLAN_RUN, 2}, {PLAN_DROP, done},
                                      {PLAN_REPLAY, 0}, {PLAN_REPLAY, 2}, {PLAN_RUN, 3}};
-    state.script.plan = (struct plan){.items = done_items, .item_count = sizeof done_items / sizeof done_items[0]};
-    learn_annotate(&state.script, &state.problem);
+    annotate(done_items, sizeof done_items / sizeof done_items[0]);
     REQUIRE(slot(0, 0)->is_filled);
     make(0, 4);
     struct plan_item other_items[] = {{PLAN_RUN, 0}, {PLAN_RUN, 1},    {PLAN_DROP, vb},
                                       {PLAN_RUN, 2}, {PLAN_REPLAY, 1}, {PLAN_RUN, 3}};
-    state.script.plan = (struct plan){.items = other_items, .item_count = sizeof other_items / sizeof other_items[0]};
-    learn_annotate(&state.script, &state.problem);
+    annotate(other_items, sizeof other_items / sizeof other_items[0]);
     REQUIRE(!slot(0, 0)->is_filled && !slot(1, 0)->is_filled); /* a is not dropped: nothing to compare */
 }
 core_test(what_is_written_in_pieces_is_filled_if_rebuilt)
@@ -443,8 +439,7 @@ core_test(what_is_written_in_pieces_is_filled_if_rebuilt)
     for (uint32_t has_replays = 0; has_replays < 2; has_replays++) {
         make(0, 6);
         REQUIRE(slot(0, 0)->is_partly_written && slot(1, 0)->is_partly_written && !slot(2, 0)->is_partly_written);
-        state.script.plan = (struct plan){.items = items, .item_count = has_replays ? 10 : 6};
-        learn_annotate(&state.script, &state.problem);
+        annotate(items, has_replays ? 10 : 6);
         REQUIRE(slot(0, 0)->is_filled && !slot(2, 0)->is_filled);
         REQUIRE_EQUAL(slot(1, 0)->is_filled, has_replays); /* c is dropped then */
     }
