@@ -199,19 +199,25 @@ inline float *start_backward(const chain &net)
     return dy;
 }
 
-/* Frees every activation. */
-inline void run_backward(chain &net)
+/* Frees every activation. between(i): what the program does once layer i's gradients are there. */
+template <typename Between> void run_backward(chain &net, Between between)
 {
     float *dy = start_backward(net);
     for (int i = net.layers; i-- > 0;) {
         float *dx = make<float>(net.n);
         layer_backward(net, i, dx, dy);
+        between(i);
         drop(dy);
         drop(net.y[i + 1]);
         dy = dx;
     }
     drop(dy);
     drop(net.y[0]);
+}
+
+inline void run_backward(chain &net)
+{
+    run_backward(net, [](int) {});
 }
 
 inline void run_step(chain &net, float rate = 0.5f)

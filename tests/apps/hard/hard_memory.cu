@@ -224,18 +224,11 @@ static int masks()
             mask[l] = make<unsigned char>(BYTES);
             mask_of<<<blocks(BYTES), 256>>>(mask[l], net.y[l + 1], BYTES - 1, step);
         }
-        float loss = read_loss(net), *dy = start_backward(net);
-        for (int l = LAYERS; l-- > 0;) {
-            float *dx = make<float>(N);
-            layer_backward(net, l, dx, dy);
+        float loss = read_loss(net);
+        run_backward(net, [&](int l) {
             add_mask<<<1, W>>>(net.dw + l * W, mask[l], BYTES - 1, 1 + l % 2);
             drop(mask[l]);
-            drop(dy);
-            drop(net.y[l + 1]);
-            dy = dx;
-        }
-        drop(dy);
-        drop(net.y[0]);
+        });
         run_step(net);
         printf("iter %d loss %a\n", i, static_cast<double>(loss));
     }

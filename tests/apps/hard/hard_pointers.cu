@@ -88,18 +88,11 @@ static int followed_in_backward()
             if (l == 12)
                 choose_pointer<<<1, 1>>>(table, flag, net.y[4], net.y[7], net.y[12]);
         }
-        float loss = read_loss(net), *dy = start_backward(net), sum = 0.0f;
-        for (int l = LAYERS; l-- > 0;) {
-            float *dx = make<float>(N);
-            layer_backward(net, l, dx, dy);
+        float loss = read_loss(net), sum = 0.0f;
+        run_backward(net, [&](int l) {
             if (l == 18)
                 sum = through(out, table, 0, N);
-            drop(dy);
-            drop(net.y[l + 1]);
-            dy = dx;
-        }
-        drop(dy);
-        drop(net.y[0]);
+        });
         run_step(net);
         printf("iter %d loss %a sum %a\n", i, static_cast<double>(loss), static_cast<double>(sum));
     }

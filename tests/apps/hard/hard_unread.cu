@@ -58,18 +58,11 @@ static int adjusted(int place, int a, int b)
         int which = i < 8 ? 0 : 1 + i % 2;
         upload(net, i);
         run_forward(net);
-        float loss = read_loss(net), *dy = start_backward(net);
-        for (int l = LAYERS; l-- > 0;) {
-            float *dx = make<float>(N);
-            layer_backward(net, l, dx, dy);
+        float loss = read_loss(net);
+        run_backward(net, [&](int l) {
             if (l == place)
                 adjust_unread<<<blocks(N), 256>>>(net.y[a], net.y[b], which, i % 2, N);
-            drop(dy);
-            drop(net.y[l + 1]);
-            dy = dx;
-        }
-        drop(dy);
-        drop(net.y[0]);
+        });
         run_step(net);
         printf("iter %d loss %a\n", i, static_cast<double>(loss));
     }
